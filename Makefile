@@ -1,0 +1,58 @@
+# make test    everything that CI runs: lint, types, layers, doctests, tests, bare install
+# make demo    the main job
+# make bench   speed and memory against other libraries, on pinned threads
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_OPTIONS := --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: test lint types layers tests bare demo bench constraints clean
+
+test: lint types layers tests bare
+
+# A stamp for each environment: nothing is installed again until what it depends on changes.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	sh tools/make_venv.sh $(PYTHON) $(VENV)
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test]'
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.installed
+	$(BIN)/python -m pip install $(PIP_OPTIONS) 'torch==2.13.0'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,bench]'
+	touch $@
+
+.venv-bare/.installed: pyproject.toml constraints.txt
+	sh tools/make_venv.sh $(PYTHON) .venv-bare
+	.venv-bare/bin/python -m pip install $(PIP_OPTIONS) --editable . pytest hypothesis
+	touch $@
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed
+	$(BIN)/mypy
+
+layers: $(VENV)/.installed
+	$(BIN)/lint-imports
+
+tests: $(VENV)/.installed
+	$(BIN)/pytest -n 2
+
+# The core must work where no extra is installed.
+bare: .venv-bare/.installed
+	.venv-bare/bin/python -m pytest -q tests/unit tests/cli
+
+demo: $(VENV)/.installed
+	$(BIN)/domaincal demo
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+# Exact versions of everything above, without addresses; run it in fresh environments.
+constraints: $(VENV)/.bench
+	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' | grep -v ' @ ' > constraints.txt
+
+clean:
+	rm -rf $(VENV) .venv-bare .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

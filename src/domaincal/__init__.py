@@ -1,0 +1,101 @@
+"""domaincal: confidence that means what it says, in every domain and in the next one."""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from domaincal._errors import (
+        BoundaryWarning,
+        DomaincalError,
+        DomaincalWarning,
+        InputError,
+        MissingDependencyError,
+        SmallDomainWarning,
+        UnseenDomainWarning,
+    )
+    from domaincal.calibrators import (
+        DomainTemperatureScaling,
+        MaxSoftmax,
+        MultiDomainTemperatureScaling,
+        TemperatureScaling,
+        logits_from_probabilities,
+        logits_from_scores,
+    )
+    from domaincal.data import CalibrationData, split_domains, split_halves
+    from domaincal.datasets import make_multi_domain
+    from domaincal.metrics import (
+        DomainMean,
+        ReliabilityCurve,
+        accuracy,
+        accuracy_prediction_error,
+        brier_score,
+        confidence_calibration_error,
+        excess_calibration_error,
+        expected_calibration_error,
+        mean_over_domains,
+        multi_domain_calibration_error,
+        negative_log_likelihood,
+        per_domain,
+        reliability_curve,
+    )
+    from domaincal.selection import evaluate, score_table
+    from domaincal.statistics import BinSums
+
+# Loaded at first use (PEP 562): importing domaincal or asking for --help stays light.
+_HOME = {
+    "_errors": (
+        "BoundaryWarning",
+        "DomaincalError",
+        "DomaincalWarning",
+        "InputError",
+        "MissingDependencyError",
+        "SmallDomainWarning",
+        "UnseenDomainWarning",
+    ),
+    "calibrators": (
+        "DomainTemperatureScaling",
+        "MaxSoftmax",
+        "MultiDomainTemperatureScaling",
+        "TemperatureScaling",
+        "logits_from_probabilities",
+        "logits_from_scores",
+    ),
+    "data": ("CalibrationData", "split_domains", "split_halves"),
+    "datasets": ("make_multi_domain",),
+    "metrics": (
+        "DomainMean",
+        "ReliabilityCurve",
+        "accuracy",
+        "accuracy_prediction_error",
+        "brier_score",
+        "confidence_calibration_error",
+        "excess_calibration_error",
+        "expected_calibration_error",
+        "mean_over_domains",
+        "multi_domain_calibration_error",
+        "negative_log_likelihood",
+        "per_domain",
+        "reliability_curve",
+    ),
+    "selection": ("evaluate", "score_table"),
+    "statistics": ("BinSums",),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [  # noqa: PLE0604
+    "__version__",
+    *sorted(_MODULE_OF),
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("domaincal")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'domaincal' has no attribute {name!r}")
+    return getattr(import_module(f"domaincal.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

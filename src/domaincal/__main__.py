@@ -1,0 +1,6 @@
+"""``python -m domaincal``."""
+
+from domaincal.cli import main
+
+if __name__ == "__main__":
+    main(prog_name="domaincal")

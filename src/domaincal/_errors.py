@@ -1,0 +1,32 @@
+"""Every error and warning of the package.
+
+An error names the argument, the value and the cure.
+"""
+
+
+class DomaincalError(Exception):
+    """Base class of all errors raised on purpose by domaincal."""
+
+
+class InputError(DomaincalError, ValueError):
+    """An argument cannot be used as it is."""
+
+
+class MissingDependencyError(DomaincalError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+class DomaincalWarning(UserWarning):
+    """Base class of all warnings of domaincal."""
+
+
+class BoundaryWarning(DomaincalWarning):
+    """The best temperature lies at a bound: the data do not determine it."""
+
+
+class SmallDomainWarning(DomaincalWarning):
+    """A domain has too few rows for its temperature to be used in a regression."""
+
+
+class UnseenDomainWarning(DomaincalWarning):
+    """A domain at prediction was not seen in the fit; the pooled temperature is used."""

@@ -1,0 +1,23 @@
+"""The one door for packages that a bare install does not have."""
+
+import importlib
+from types import ModuleType
+
+from domaincal._errors import MissingDependencyError
+
+
+def require(module: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import ``module`` or say which extra brings it.
+
+    Examples
+    --------
+    >>> require("json", extra="none", purpose="an example").__name__
+    'json'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{purpose} needs the package {module!r}, which cannot be imported ({error}); "
+            f"install it with: pip install 'domaincal[{extra}]'"
+        ) from error

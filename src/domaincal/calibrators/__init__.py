@@ -1,0 +1,16 @@
+"""Calibrators: one file for each method, one signature for all."""
+
+from domaincal.calibrators._convert import logits_from_probabilities, logits_from_scores
+from domaincal.calibrators.domain_temperature import DomainTemperatureScaling
+from domaincal.calibrators.max_softmax import MaxSoftmax
+from domaincal.calibrators.multi_domain import MultiDomainTemperatureScaling
+from domaincal.calibrators.temperature import TemperatureScaling
+
+__all__ = [
+    "DomainTemperatureScaling",
+    "MaxSoftmax",
+    "MultiDomainTemperatureScaling",
+    "TemperatureScaling",
+    "logits_from_probabilities",
+    "logits_from_scores",
+]

@@ -1,0 +1,121 @@
+"""What every calibrator has in common."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from domaincal._typing import Array, ArrayLike, FloatArray
+from domaincal._validation import check_logits, non_finite_logits
+from domaincal.kernels import plain
+from domaincal.kernels import rows as kernels
+from domaincal.statistics.blocks import map_blocks, row_blocks
+
+
+class TemperatureCalibrator(BaseEstimator, ABC):
+    """A calibrator that divides the logits of each row by a temperature.
+
+    Subclasses learn in ``fit`` and give one temperature for each row in ``_temperatures``.
+    """
+
+    # The first argument is the data, not metadata, though scikit-learn would call it X.
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"logits": UNUSED}
+    __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"logits": UNUSED}
+
+    n_classes_: int
+
+    @abstractmethod
+    def fit(
+        self,
+        logits: ArrayLike,
+        y: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        domains: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> "TemperatureCalibrator":
+        """Learn from labelled rows."""
+
+    @abstractmethod
+    def _temperatures(
+        self, n_rows: int, features: ArrayLike | None, domains: ArrayLike | None
+    ) -> FloatArray:
+        """Temperature of each row: shape (n_rows,), or (1,) where all rows share it."""
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of ``logits`` in ``fit``, under scikit-learn's name."""
+        return self.n_classes_
+
+    def predict_temperature(
+        self,
+        logits: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        domains: ArrayLike | None = None,
+    ) -> FloatArray:
+        """Temperature of each row, shape (n,)."""
+        z = self._check(logits)
+        temperatures = self._temperatures(len(z), features, domains)
+        return np.array(np.broadcast_to(temperatures, len(z)))
+
+    def predict_confidence(
+        self,
+        logits: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        domains: ArrayLike | None = None,
+    ) -> FloatArray:
+        """Calibrated probability of the predicted class (the argmax of the logits), shape (n,)."""
+        z = self._check(logits)
+        beta = 1.0 / self._temperatures(len(z), features, domains)
+        compiled = kernels.use_compiled(z.size)
+
+        def confidences(block: slice) -> FloatArray:
+            rows = beta if beta.size == 1 else beta[block]
+            return kernels.top_label(z[block], rows, compiled=compiled)[0]
+
+        out = np.concatenate([*map_blocks(confidences, _blocks(z))])
+        if not np.isfinite(out).all():
+            raise non_finite_logits(z)
+        return out
+
+    def predict_proba(
+        self,
+        logits: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        domains: ArrayLike | None = None,
+    ) -> Array:
+        """Calibrated probabilities ``softmax(logits / T)``, shape (n, n_classes).
+
+        float16 and float32 logits keep their precision; all else gives float64.
+        """
+        z = self._check(logits)
+        beta = 1.0 / self._temperatures(len(z), features, domains)
+        single = z.dtype.kind == "f" and z.dtype.itemsize <= 4
+        out = np.empty(z.shape, z.dtype.newbyteorder("=") if single else np.float64)
+
+        def fill(block: slice) -> bool:
+            plain.softmax(z[block], beta if beta.size == 1 else beta[block], out[block])
+            return bool(np.isfinite(out[block]).all())
+
+        if not all([*map_blocks(fill, _blocks(z))]):
+            raise non_finite_logits(z)
+        return out
+
+    def _check(self, logits: ArrayLike) -> Array:
+        check_is_fitted(self)
+        return check_logits(logits, n_classes=self.n_classes_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _blocks(z: Array) -> list[slice]:
+    return row_blocks(len(z), z.shape[1] * z.itemsize)

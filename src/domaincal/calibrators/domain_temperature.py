@@ -1,0 +1,124 @@
+"""One temperature for each known domain."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from domaincal._errors import BoundaryWarning, InputError, SmallDomainWarning, UnseenDomainWarning
+from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
+from domaincal._validation import check_domains, check_labels, check_logits, check_sample_weight
+from domaincal.calibrators._base import TemperatureCalibrator
+from domaincal.calibrators.temperature import fit_pooled
+from domaincal.statistics import TemperatureFit, fit_temperature
+
+#: A domain with fewer rows does not enter a regression of temperatures.
+MINIMUM_ROWS = 10
+
+
+class DomainTemperatureScaling(TemperatureCalibrator):
+    """Temperature scaling on each domain separately; T_k is looked up by the domain's name.
+
+    At prediction ``domains`` is needed. A domain that was not in the fit gets the pooled
+    temperature and an :class:`UnseenDomainWarning`.
+
+    Attributes
+    ----------
+    temperature_ : float
+        Pooled temperature, of all rows.
+    domain_temperatures_, domain_standard_errors_ : Series indexed by domain
+        T_k, and the standard error of log T_k (NaN at a bound).
+    n_iter_ : int
+        Passes over all rows for the T_k.
+    n_classes_ : int
+
+    Examples
+    --------
+    >>> from domaincal import DomainTemperatureScaling, make_multi_domain
+    >>> data, truth = make_multi_domain(n_domains=4, random_state=0)
+    >>> calibrator = DomainTemperatureScaling()
+    >>> calibrator.fit(data.logits, data.labels, domains=data.domains)
+    DomainTemperatureScaling()
+    >>> bool((abs(calibrator.domain_temperatures_ / truth - 1) < 0.2).all())
+    True
+    """
+
+    def fit(
+        self,
+        logits: ArrayLike,
+        y: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        domains: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> "DomainTemperatureScaling":
+        """Fit T_k on the rows of each domain; ``features`` is ignored."""
+        z = check_logits(logits)
+        labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
+        codes, names = check_domains(domains, n_rows=len(z), needed_by=type(self).__name__)
+        weight = check_sample_weight(sample_weight, n_rows=len(z))
+        fit, _ = fit_domains(z, labels, codes, names, weight)
+        self.n_classes_ = z.shape[1]
+        self.temperature_ = float(fit_pooled(z, labels, weight).temperature[0])
+        self.domain_temperatures_ = by_domain(fit.temperature, names, "temperature")
+        self.domain_standard_errors_ = by_domain(fit.standard_error, names, "standard_error")
+        self.n_iter_ = fit.n_iter
+        return self
+
+    def _temperatures(
+        self, n_rows: int, features: ArrayLike | None, domains: ArrayLike | None
+    ) -> FloatArray:
+        codes, names = check_domains(domains, n_rows=n_rows, needed_by=type(self).__name__)
+        known = self.domain_temperatures_.reindex(pd.Index(names))
+        unseen = known.index[known.isna()].tolist()
+        if unseen:
+            warnings.warn(
+                f"domain {_listed(unseen)} not seen in the fit; the pooled temperature "
+                f"{self.temperature_:.4g} is used. MultiDomainTemperatureScaling predicts "
+                "temperatures for new domains.",
+                UnseenDomainWarning,
+                stacklevel=3,
+            )
+        return np.asarray(known.fillna(self.temperature_), np.float64)[codes]
+
+
+def fit_domains(
+    logits: Array, labels: Array, codes: IntArray, names: Array, weight: FloatArray | None
+) -> tuple[TemperatureFit, np.ndarray]:
+    """Temperature of each domain, and which are fit for a regression; warns of the others."""
+    n_domains = len(names)
+    rows = np.bincount(codes, minlength=n_domains)
+    if weight is not None:
+        empty = names[np.bincount(codes, weight, minlength=n_domains) == 0]
+        if len(empty):
+            raise InputError(
+                f"sample_weight of domain {_listed(empty)} sums to 0; leave those rows out."
+            )
+    fit = fit_temperature(logits, labels, group=codes, n_groups=n_domains, weight=weight)
+    small = rows < MINIMUM_ROWS
+    if small.any():
+        warnings.warn(
+            f"domain {_listed(names[small])} has fewer than {MINIMUM_ROWS} rows: its temperature "
+            "is hardly determined and enters no regression; add rows or merge domains.",
+            SmallDomainWarning,
+            stacklevel=3,
+        )
+    if fit.at_bound.any():
+        warnings.warn(
+            f"the temperature of domain {_listed(names[fit.at_bound])} lies at its bound: the "
+            "rows are all right, all wrong or all equal and do not determine it; add rows or "
+            "merge domains.",
+            BoundaryWarning,
+            stacklevel=3,
+        )
+    return fit, ~(small | fit.at_bound)
+
+
+def by_domain(values: FloatArray, names: Array, label: str) -> "pd.Series[float]":
+    """Values as a Series by domain."""
+    return pd.Series(values, index=pd.Index(names, name="domain"), name=label)
+
+
+def _listed(names: Array | list[object]) -> str:
+    shown = ", ".join(repr(getattr(n, "item", lambda n=n: n)()) for n in list(names)[:10])
+    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"

@@ -1,0 +1,38 @@
+"""No calibration: the softmax as it is."""
+
+import numpy as np
+
+from domaincal._typing import ArrayLike, FloatArray
+from domaincal._validation import check_labels, check_logits
+from domaincal.calibrators._base import TemperatureCalibrator
+
+
+class MaxSoftmax(TemperatureCalibrator):
+    """Maximum softmax probability (MSP): the baseline that changes nothing, T = 1.
+
+    Examples
+    --------
+    >>> MaxSoftmax().fit([[2.0, 0.0], [0.0, 1.0]], [0, 1]).predict_confidence([[0.0, 0.0]])
+    array([0.5])
+    """
+
+    def fit(
+        self,
+        logits: ArrayLike,
+        y: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        domains: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> "MaxSoftmax":
+        """Learn the number of classes; everything else is ignored."""
+        z = check_logits(logits)
+        check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
+        self.n_classes_ = z.shape[1]
+        self.temperature_ = 1.0
+        return self
+
+    def _temperatures(
+        self, n_rows: int, features: ArrayLike | None, domains: ArrayLike | None
+    ) -> FloatArray:
+        return np.ones(1)

@@ -1,0 +1,74 @@
+"""Temperature scaling: one temperature for all rows."""
+
+import warnings
+
+import numpy as np
+
+from domaincal._errors import BoundaryWarning
+from domaincal._typing import Array, ArrayLike, FloatArray
+from domaincal._validation import check_labels, check_logits, check_sample_weight
+from domaincal.calibrators._base import TemperatureCalibrator
+from domaincal.statistics import TemperatureFit, fit_temperature
+
+
+class TemperatureScaling(TemperatureCalibrator):
+    """Temperature scaling (TS; Guo et al. 2017): ``softmax(logits / T)`` with one T.
+
+    T minimises the negative log-likelihood exactly: the zero of its slope in ``1 / T``.
+
+    Attributes
+    ----------
+    temperature_ : float
+    standard_error_ : float
+        Standard error of log T (sandwich); NaN at a bound.
+    n_iter_ : int
+        Passes over all rows.
+    n_classes_ : int
+
+    Examples
+    --------
+    >>> from domaincal import TemperatureScaling, make_multi_domain
+    >>> data, _ = make_multi_domain(n_domains=4, random_state=0)
+    >>> calibrator = TemperatureScaling().fit(data.logits, data.labels)
+    >>> calibrator.predict_proba(data.logits).shape == data.logits.shape
+    True
+    """
+
+    def fit(
+        self,
+        logits: ArrayLike,
+        y: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        domains: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> "TemperatureScaling":
+        """Fit T on all rows; ``features`` and ``domains`` are ignored."""
+        z = check_logits(logits)
+        labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
+        weight = check_sample_weight(sample_weight, n_rows=len(z))
+        fit = fit_pooled(z, labels, weight)
+        self.n_classes_ = z.shape[1]
+        self.temperature_ = float(fit.temperature[0])
+        self.standard_error_ = float(fit.standard_error[0])
+        self.n_iter_ = fit.n_iter
+        return self
+
+    def _temperatures(
+        self, n_rows: int, features: ArrayLike | None, domains: ArrayLike | None
+    ) -> FloatArray:
+        return np.array([self.temperature_])
+
+
+def fit_pooled(logits: Array, labels: Array, weight: FloatArray | None) -> TemperatureFit:
+    """One temperature for all rows, with a warning where the data do not determine it."""
+    fit = fit_temperature(logits, labels, weight=weight)
+    if fit.at_bound[0]:
+        warnings.warn(
+            f"the temperature {fit.temperature[0]:.3g} of all {len(labels)} rows lies at its "
+            "bound: the rows are all right, all wrong or all equal and do not determine it; "
+            "calibrate on more rows.",
+            BoundaryWarning,
+            stacklevel=3,
+        )
+    return fit

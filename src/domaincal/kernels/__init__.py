@@ -1,0 +1,1 @@
+"""Pure array functions: formulas over rows, no validation, no state."""

@@ -1,0 +1,36 @@
+"""From probabilities and labels to confidences and hits."""
+
+import numpy as np
+
+from domaincal._typing import Array, ArrayLike, FloatArray
+from domaincal._validation import check_labels, check_probabilities
+from domaincal.statistics import BinSums
+from domaincal.statistics.bins import Strategy
+
+
+def check_predictions(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
+    """Probabilities and labels of the same rows."""
+    p = check_probabilities(probabilities)
+    return p, check_labels(labels, n_rows=len(p), n_classes=p.shape[1])
+
+
+def top_label(p: Array, y: Array) -> tuple[FloatArray, Array]:
+    """Probability of the first most probable class, and whether it is the label."""
+    predicted = p.argmax(axis=1)
+    confidence = p[np.arange(len(p)), predicted].astype(np.float64)
+    return np.minimum(confidence, 1.0), predicted == y
+
+
+def bin_predictions(
+    probabilities: ArrayLike,
+    labels: ArrayLike,
+    *,
+    n_bins: int,
+    strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
+) -> BinSums:
+    """Bin sums of the most probable class."""
+    confidences, hits = top_label(*check_predictions(probabilities, labels))
+    return BinSums.from_confidences(
+        confidences, hits, n_bins=n_bins, strategy=strategy, sample_weight=sample_weight
+    )

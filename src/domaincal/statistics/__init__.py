@@ -1,0 +1,16 @@
+"""Sums over rows that can be added, and the solvers that need nothing else."""
+
+from domaincal.statistics.bins import BinSums
+from domaincal.statistics.normal_equations import LinearMap, NormalEquations
+from domaincal.statistics.solver import TemperatureFit, solve_temperature
+from domaincal.statistics.temperature import TemperatureSums, fit_temperature
+
+__all__ = [
+    "BinSums",
+    "LinearMap",
+    "NormalEquations",
+    "TemperatureFit",
+    "TemperatureSums",
+    "fit_temperature",
+    "solve_temperature",
+]

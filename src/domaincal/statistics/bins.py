@@ -1,0 +1,159 @@
+"""Bin sums of confidences and hits: the state behind every calibration error."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import gammaln, xlog1py, xlogy
+
+from domaincal._errors import InputError
+from domaincal._typing import Array, ArrayLike, FloatArray
+from domaincal._validation import (
+    check_confidences,
+    check_count,
+    check_hits,
+    check_option,
+    check_sample_weight,
+)
+from domaincal.kernels import rows as kernels
+from domaincal.statistics.blocks import row_blocks, sum_blocks
+
+Norm = Literal["l1", "l2", "max"]
+Strategy = Literal["uniform", "quantile"]
+
+
+@dataclass(frozen=True)
+class BinSums:
+    """Rows, confidence and hits summed in bins ``(a, b]``; the first bin holds its left end too.
+
+    Sums of the same edges can be added, whatever memory, file or site they come from.
+
+    Attributes
+    ----------
+    edges : array, shape (n_bins + 1,)
+    weight : array, shape (n_bins,)
+        Rows in each bin, or their total weight; a weight counts as that many repetitions.
+    confidence, hits : arrays, shape (n_bins,)
+
+    Examples
+    --------
+    >>> sums = BinSums.from_confidences([0.9, 0.8, 0.6], [True, True, False], n_bins=2)
+    >>> sums.weight.tolist()
+    [0.0, 3.0]
+    >>> round(sums.calibration_error(), 6)
+    0.1
+    >>> (sums + sums).weight.tolist()
+    [0.0, 6.0]
+    """
+
+    edges: FloatArray
+    weight: FloatArray
+    confidence: FloatArray
+    hits: FloatArray
+
+    @classmethod
+    def from_confidences(
+        cls,
+        confidences: ArrayLike,
+        hits: ArrayLike,
+        *,
+        n_bins: int = 15,
+        strategy: Strategy = "uniform",
+        sample_weight: ArrayLike | None = None,
+    ) -> "BinSums":
+        """Bin confidences in [0, 1]; ``hits`` says which predictions are right."""
+        c = check_confidences(confidences)
+        h = check_hits(hits, n_rows=len(c))
+        w = check_sample_weight(sample_weight, n_rows=len(c))
+        edges = bin_edges(c, n_bins, strategy, w)
+        compiled = kernels.use_compiled(len(c))
+
+        def block_sums(block: slice) -> FloatArray:
+            weight = None if w is None else w[block]
+            return kernels.bin_sums(c[block], h[block], edges, weight=weight, compiled=compiled)
+
+        return cls(edges, *sum_blocks(block_sums, row_blocks(len(c), c.itemsize)).T)
+
+    def __add__(self, other: "BinSums") -> "BinSums":
+        if not np.array_equal(self.edges, other.edges):
+            raise InputError(
+                f"only bins of the same edges can be added, got {len(self.weight)} and "
+                f"{len(other.weight)} bins; use strategy='uniform' and the same n_bins."
+            )
+        return BinSums(
+            self.edges,
+            self.weight + other.weight,
+            self.confidence + other.confidence,
+            self.hits + other.hits,
+        )
+
+    @property
+    def n(self) -> float:
+        """Number of rows, or their total weight."""
+        return float(self.weight.sum())
+
+    @property
+    def mean_confidence(self) -> float:
+        """Mean confidence of all rows."""
+        return float(self.confidence.sum() / self.n)
+
+    @property
+    def accuracy(self) -> float:
+        """Fraction of hits."""
+        return float(self.hits.sum() / self.n)
+
+    def calibration_error(self, norm: Norm = "l1") -> float:
+        """Distance of confidence and accuracy over the bins.
+
+        ``"l1"``: the weighted mean of the absolute gaps (ECE); ``"l2"``: the root of the weighted
+        mean of their squares; ``"max"``: the largest gap of a bin that has rows.
+        """
+        check_option(norm, "norm", ("l1", "l2", "max"))
+        full = self.weight > 0
+        gap = np.abs(self.confidence[full] - self.hits[full]) / self.weight[full]
+        share = self.weight[full] / self.n
+        if norm == "max":
+            return float(gap.max())
+        if norm == "l2":
+            return float(np.sqrt(share @ gap**2))
+        return float(share @ gap)
+
+    def floor(self) -> float:
+        """Mean ECE of a perfectly calibrated model with these counts and confidences.
+
+        With hits drawn as Bernoulli(confidence), a bin of n rows and mean confidence p contributes
+        the mean absolute deviation of a binomial (De Moivre):
+        ``2 v C(n, v) p**v (1-p)**(n-v+1)`` with ``v = floor(n p) + 1``.
+        """
+        full = self.weight > 0
+        n = self.weight[full]
+        p = np.clip(self.confidence[full] / n, 0.0, 1.0)
+        v = np.minimum(np.floor(n * p) + 1.0, n)
+        log_choose = gammaln(n + 1) - gammaln(v + 1) - gammaln(n - v + 1)
+        deviation = 2 * v * np.exp(log_choose + xlogy(v, p) + xlog1py(n - v + 1, -p))
+        return float(deviation.sum() / self.n)
+
+    def excess_error(self) -> float:
+        """ECE less its floor: near 0 for a calibrated model, whatever n and the bins."""
+        return self.calibration_error() - self.floor()
+
+
+def bin_edges(
+    confidences: FloatArray, n_bins: int, strategy: str, weight: Array | None = None
+) -> FloatArray:
+    """Edges m / n_bins, or the quantiles of the confidences between 0 and 1."""
+    n_bins = check_count(n_bins, "n_bins")
+    check_option(strategy, "strategy", ("uniform", "quantile"))
+    edges = np.arange(n_bins + 1) / n_bins
+    if strategy == "quantile":
+        inner = edges[1:-1]
+        edges[1:-1] = _quantiles(confidences, inner, weight)
+    return edges
+
+
+def _quantiles(
+    values: FloatArray, levels: Sequence[float] | FloatArray, weight: Array | None
+) -> Array:
+    """Smallest value with at least that share of the weight at or below it."""
+    return np.asarray(np.quantile(values, levels, method="inverted_cdf", weights=weight))

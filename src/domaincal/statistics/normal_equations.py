@@ -1,0 +1,188 @@
+"""Least squares with one target for each domain, from sums over rows.
+
+Every row of domain k has the target ``t_k``, so ``X't = sum_k t_k * (sum of the rows of k)``: the
+sums do not depend on the targets, and one pass over the features serves any of them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from domaincal._typing import Array, FloatArray, IntArray
+from domaincal._validation import non_finite_features
+from domaincal.statistics.blocks import row_blocks
+
+#: Singular values of the features under this fraction of the largest count as zero.
+SINGULAR_TOLERANCE = 1e-6
+
+# Rows of a block are converted to float64 and multiplied by BLAS on its own threads.
+_BLAS_BLOCK_BYTES = 1 << 25
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """``features @ coef + intercept``."""
+
+    coef: FloatArray
+    intercept: float = 0.0
+
+    def __call__(self, features: Array) -> FloatArray:
+        """Value for each row, block by block in float64."""
+        out = np.empty(len(features))
+        for block in feature_blocks(*features.shape):
+            out[block] = features[block].astype(np.float64) @ self.coef
+        return out + self.intercept
+
+
+@dataclass(frozen=True)
+class NormalEquations:
+    """Weighted sums of features: all that least squares needs to know of the rows.
+
+    Attributes
+    ----------
+    gram : array, shape (n_features, n_features)
+        ``X' W X``.
+    moments : array, shape (n_domains, n_features)
+        Weighted sum of the rows of each domain.
+    weight : array, shape (n_domains,)
+    """
+
+    gram: FloatArray
+    moments: FloatArray
+    weight: FloatArray
+
+    @classmethod
+    def from_rows(
+        cls, features: Array, group: IntArray, n_groups: int, weight: FloatArray | None = None
+    ) -> "NormalEquations":
+        """Sum over rows; ``group`` is the domain number of each row."""
+        x = features.astype(np.float64)
+        w = np.ones(len(x)) if weight is None else weight
+        indicator = scipy.sparse.csr_array(
+            (w, (group, np.arange(len(x)))), shape=(n_groups, len(x))
+        )
+        moments = np.asarray(indicator @ x)
+        if weight is not None:
+            x *= np.sqrt(w)[:, None]
+        return cls(x.T @ x, moments, np.bincount(group, w, minlength=n_groups).astype(np.float64))
+
+    def __add__(self, other: "NormalEquations") -> "NormalEquations":
+        return NormalEquations(
+            self.gram + other.gram, self.moments + other.moments, self.weight + other.weight
+        )
+
+    def factor(self, *, fit_intercept: bool = False) -> "LeastSquares":
+        """Eigenvectors of the (centred) Gram matrix: solves for any target and any ridge."""
+        total = self.weight.sum()
+        mean = self.moments.sum(axis=0) / total if fit_intercept else np.zeros(len(self.gram))
+        values, vectors = scipy.linalg.eigh(
+            self.gram - total * np.outer(mean, mean), driver="evd", check_finite=False
+        )
+        return LeastSquares(self, mean, np.maximum(values, 0.0), vectors, fit_intercept)
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """Normal equations ready to be solved."""
+
+    equations: NormalEquations
+    mean: FloatArray
+    values: FloatArray
+    vectors: FloatArray
+    fit_intercept: bool
+
+    def solve(self, targets: FloatArray, *, alpha: float = 0.0) -> LinearMap:
+        """Minimise ``sum w (x'c + b - t)**2 + alpha |c|**2``; at alpha 0, of least norm.
+
+        ``targets`` holds one number for each domain.
+        """
+        equations = self.equations
+        right = targets @ equations.moments - (targets @ equations.weight) * self.mean
+        return self._with_intercept(self._invert(right, alpha), targets)
+
+    def refine(
+        self, solution: LinearMap, targets: FloatArray, residual: FloatArray, *, alpha: float = 0.0
+    ) -> LinearMap:
+        """One step of iterative refinement with ``residual = sum w x (t - x'c - b)``.
+
+        A residual summed over the rows does not carry the squared condition number of the Gram
+        matrix: after the step, predictions are as good as those of an orthogonal factorisation.
+        """
+        equations = self.equations
+        left_over = targets @ equations.weight - equations.moments.sum(axis=0) @ solution.coef
+        left_over -= equations.weight.sum() * solution.intercept
+        right = residual - left_over * self.mean - alpha * solution.coef
+        return self._with_intercept(solution.coef + self._invert(right, alpha), targets)
+
+    def _invert(self, right: FloatArray, alpha: float) -> FloatArray:
+        values = self.values
+        kept = values > SINGULAR_TOLERANCE**2 * values[-1] if alpha == 0.0 else values >= 0.0
+        basis = self.vectors[:, kept]
+        solution: FloatArray = basis @ ((right @ basis) / (values[kept] + alpha))
+        return solution
+
+    def _with_intercept(self, coef: FloatArray, targets: FloatArray) -> LinearMap:
+        if not self.fit_intercept:
+            return LinearMap(coef)
+        weight = self.equations.weight
+        return LinearMap(coef, float(targets @ weight / weight.sum() - self.mean @ coef))
+
+
+def sum_normal_equations(
+    features: Array,
+    group: IntArray,
+    *,
+    part: IntArray,
+    n_parts: int = 1,
+    weight: FloatArray | None = None,
+) -> list[NormalEquations]:
+    """:class:`NormalEquations` of each part of the domains, from rows in memory, in blocks.
+
+    ``part`` holds the part of each domain; rows of domains with part -1 are left out.
+    """
+    n_groups, n_features = len(part), features.shape[1]
+    empty = NormalEquations(
+        np.zeros((n_features, n_features)), np.zeros((n_groups, n_features)), np.zeros(n_groups)
+    )
+    sums = [empty] * n_parts
+    for block in feature_blocks(*features.shape):
+        row_part = part[group[block]]
+        for k in range(n_parts):
+            rows = np.flatnonzero(row_part == k)
+            if len(rows) == 0:
+                continue
+            x = features[block] if len(rows) == len(row_part) else features[block][rows]
+            w = None if weight is None else weight[block][rows]
+            sums[k] += NormalEquations.from_rows(x, group[block][rows], n_groups, w)
+    if not all(np.isfinite(s.moments).all() and np.isfinite(s.gram).all() for s in sums):
+        raise non_finite_features(features)
+    return sums
+
+
+def sum_residuals(
+    features: Array,
+    group: IntArray,
+    solution: LinearMap,
+    targets: FloatArray,
+    weight: FloatArray | None = None,
+) -> FloatArray:
+    """``sum w x (t - x'c - b)`` over rows in memory, for :meth:`LeastSquares.refine`.
+
+    Rows of domains whose target is NaN are left out.
+    """
+    total = np.zeros(features.shape[1])
+    for block in feature_blocks(*features.shape):
+        x = features[block].astype(np.float64)
+        residual = targets[group[block]] - (x @ solution.coef + solution.intercept)
+        residual[np.isnan(residual)] = 0.0
+        if weight is not None:
+            residual *= weight[block]
+        total += residual @ x
+    return total
+
+
+def feature_blocks(n_rows: int, n_features: int) -> list[slice]:
+    """Blocks of rows whose float64 copy is of bounded size."""
+    return row_blocks(n_rows, n_features * 8, _BLAS_BLOCK_BYTES)
