@@ -8,6 +8,8 @@ import pandas as pd
 from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 
+_CURE_OF_LOGITS = "drop those rows, or the columns of masked classes (-inf)"
+
 
 def check_logits(logits: ArrayLike, *, n_classes: int | None = None) -> Array:
     """Real 2-D array with at least one row and two classes, in its own precision.
@@ -22,27 +24,30 @@ def check_logits(logits: ArrayLike, *, n_classes: int | None = None) -> Array:
             "data; for a 1-D score of a binary classifier use domaincal.logits_from_scores(scores)."
         )
     _require_rows(z, "logits")
+    if n_classes is not None and z.shape[1] != n_classes:
+        raise InputError(
+            f"logits have {z.shape[1]} classes, but this calibrator was fitted with {n_classes}; "
+            "pass logits of the same classes in the same order."
+        )
     if z.shape[1] < 2:
         raise InputError(
             f"logits must have one column for each of at least 2 classes, got {z.shape[1]} "
             "feature(s) (shape={}) while a minimum of 2 is required; for a 1-D score of a binary "
             "classifier use domaincal.logits_from_scores(scores).".format(z.shape)
         )
-    if n_classes is not None and z.shape[1] != n_classes:
-        raise InputError(
-            f"logits have {z.shape[1]} classes, but this calibrator was fitted with {n_classes}; "
-            "pass logits of the same classes in the same order."
-        )
     return z
+
+
+def require_finite_logits(logits: Array) -> None:
+    """Read all logits, for those who make no pass over them anyway."""
+    error = _non_finite(logits, "logits", _CURE_OF_LOGITS)
+    if error is not None:
+        raise error
 
 
 def non_finite_logits(logits: Array) -> InputError:
     """The error for logits whose sums came out NaN or infinite."""
-    return _non_finite(
-        logits,
-        "logits",
-        "drop those rows, or replace -inf (masked classes) by a large negative number",
-    ) or InputError(
+    return _non_finite(logits, "logits", _CURE_OF_LOGITS) or InputError(
         f"logits spread too far for their precision (largest {np.abs(logits).max():.3g}); "
         "divide them by a constant or pass float64."
     )
@@ -50,6 +55,11 @@ def non_finite_logits(logits: Array) -> InputError:
 
 def check_labels(labels: ArrayLike, *, n_rows: int, n_classes: int, name: str = "labels") -> Array:
     """Integer class index of each row, in its own integer precision."""
+    if labels is None:
+        raise InputError(
+            f"a calibrator requires y to be passed, but the target y is None; pass {name}=..., the "
+            "class index of each row."
+        )
     y = np.asarray(labels)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -150,7 +160,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, *, n_rows: int) -> Floa
         wrong = w[~(np.isfinite(w) & (w >= 0))][0]
         raise InputError(f"sample_weight contains {wrong}; weights must be finite and >= 0.")
     if w.sum() == 0:
-        raise InputError("sample_weight sums to 0; at least one row needs a positive weight.")
+        raise InputError("sample_weight sums to zero; at least one row needs a positive weight.")
     return w
 
 

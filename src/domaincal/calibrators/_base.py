@@ -101,7 +101,8 @@ class TemperatureCalibrator(BaseEstimator, ABC):
 
         def fill(block: slice) -> bool:
             plain.softmax(z[block], beta if beta.size == 1 else beta[block], out[block])
-            return bool(np.isfinite(out[block]).all())
+            # -inf gives the probability 0, but is refused here as everywhere else.
+            return bool(np.isfinite(out[block]).all() and np.isfinite(z[block].min()))
 
         if not all([*map_blocks(fill, _blocks(z))]):
             raise non_finite_logits(z)

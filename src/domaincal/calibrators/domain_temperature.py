@@ -106,8 +106,8 @@ def fit_domains(
     if fit.at_bound.any():
         warnings.warn(
             f"the temperature of domain {_listed(names[fit.at_bound])} lies at its bound: the "
-            "rows are all right, all wrong or all equal and do not determine it; add rows or "
-            "merge domains.",
+            "rows are all right, all wrong or all equal, or a few logits dwarf the rest (masked "
+            "classes); add rows, merge domains or cut such columns.",
             BoundaryWarning,
             stacklevel=3,
         )

@@ -3,7 +3,12 @@
 import numpy as np
 
 from domaincal._typing import ArrayLike, FloatArray
-from domaincal._validation import check_labels, check_logits
+from domaincal._validation import (
+    check_labels,
+    check_logits,
+    check_sample_weight,
+    require_finite_logits,
+)
 from domaincal.calibrators._base import TemperatureCalibrator
 
 
@@ -25,9 +30,11 @@ class MaxSoftmax(TemperatureCalibrator):
         domains: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> "MaxSoftmax":
-        """Learn the number of classes; everything else is ignored."""
+        """Check the rows and learn the number of classes."""
         z = check_logits(logits)
         check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
+        check_sample_weight(sample_weight, n_rows=len(z))
+        require_finite_logits(z)
         self.n_classes_ = z.shape[1]
         self.temperature_ = 1.0
         return self

@@ -66,8 +66,8 @@ def fit_pooled(logits: Array, labels: Array, weight: FloatArray | None) -> Tempe
     if fit.at_bound[0]:
         warnings.warn(
             f"the temperature {fit.temperature[0]:.3g} of all {len(labels)} rows lies at its "
-            "bound: the rows are all right, all wrong or all equal and do not determine it; "
-            "calibrate on more rows.",
+            "bound: the rows are all right, all wrong or all equal, or a few logits dwarf the "
+            "rest (masked classes); calibrate on more rows or cut such columns.",
             BoundaryWarning,
             stacklevel=3,
         )

@@ -51,18 +51,23 @@ def temperature_sums(
 
 
 def top_label(logits: Array, beta: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Largest softmax probability at ``beta`` (shape (n,) or (1,)) and its first class."""
+    """Largest softmax probability at ``beta`` (shape (n,) or (1,)) and its first class.
+
+    NaN for a row that is not finite.
+    """
     d = logits.astype(np.float64)
     predicted = d.argmax(axis=1)
     with np.errstate(invalid="ignore"):
         d -= d.max(axis=1, keepdims=True)
-    return 1.0 / np.exp(beta[:, None] * d).sum(axis=1), predicted
+    confidence = 1.0 / np.exp(beta[:, None] * d).sum(axis=1)
+    return np.where(np.isfinite(d).all(axis=1), confidence, np.nan), predicted
 
 
 def softmax(logits: Array, beta: FloatArray, out: Array) -> None:
     """Write ``softmax(beta * logits)`` of each row to ``out``."""
     d = logits.astype(np.result_type(out.dtype, np.float32))
-    d -= d.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        d -= d.max(axis=1, keepdims=True)
     d *= beta[:, None].astype(d.dtype)
     np.exp(d, out=d)
     d /= d.sum(axis=1, keepdims=True)

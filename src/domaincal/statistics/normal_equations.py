@@ -63,10 +63,13 @@ class NormalEquations:
         indicator = scipy.sparse.csr_array(
             (w, (group, np.arange(len(x)))), shape=(n_groups, len(x))
         )
-        moments = np.asarray(indicator @ x)
-        if weight is not None:
-            x *= np.sqrt(w)[:, None]
-        return cls(x.T @ x, moments, np.bincount(group, w, minlength=n_groups).astype(np.float64))
+        # What is not finite shows in the sums, and whoever adds them up says so.
+        with np.errstate(over="ignore", invalid="ignore"):
+            moments = np.asarray(indicator @ x)
+            if weight is not None:
+                x *= np.sqrt(w)[:, None]
+            gram = x.T @ x
+        return cls(gram, moments, np.bincount(group, w, minlength=n_groups).astype(np.float64))
 
     def __add__(self, other: "NormalEquations") -> "NormalEquations":
         return NormalEquations(

@@ -17,6 +17,8 @@ from domaincal._typing import FloatArray
 TEMPERATURE_BOUNDS = (0.01, 100.0)
 
 _LONGEST_STEP = np.log(8.0)
+# Steps in one direction before a longer one is taken.
+_PATIENCE = 5
 
 
 class _Sums(Protocol):
@@ -109,6 +111,7 @@ def solve_temperature(
     at_bound = flat.copy()
     error = np.full(n_groups, np.nan)
     before: tuple[FloatArray, FloatArray, FloatArray] | None = None
+    way, one_way = np.zeros(n_groups), np.zeros(n_groups, int)
 
     while active.any():
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -119,21 +122,30 @@ def solve_temperature(
         left = np.where(active & (slope < 0), np.maximum(left, u), left)
         right = np.where(active & (slope > 0), np.minimum(right, u), right)
 
-        stuck = active & (((slope < 0) & (u >= high)) | ((slope > 0) & (u <= low)))
+        # A slope of 0 without curvature is no minimum: all rows are right beyond rounding.
+        saturated = (slope == 0) & (rate == 0)
+        stuck = ((slope < 0) & (u >= high)) | ((slope > 0) & (u <= low)) | saturated
+        stuck &= active
         at_bound |= stuck
-        u = np.where(stuck, np.clip(u, low, high), u)
+        u = np.where(stuck, np.where(saturated, high, np.clip(u, low, high)), u)
         active &= ~stuck
 
         step, left_over = _step(u, slope, rate, before)
+        one_way = np.where(np.sign(step) == way, one_way + 1, 1)
+        way = np.sign(step)
         target = u + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
         outside = ~((target > left) & (target < right))
-        # Beyond an end that is still a bound: look there. Beyond an evaluated end: bisect.
+        # Towards an end that is still a bound: look there. Towards an evaluated end: bisect.
         inward = np.where(slope < 0, right, left)
         is_bound = np.where(slope < 0, right >= high, left <= low)
-        target = np.where(outside, np.where(is_bound, inward, 0.5 * (left + right)), target)
+        safe = np.where(is_bound, inward, 0.5 * (left + right))
         found = active & ((slope == 0.0) | (~outside & (left_over < tolerance)))
         # The slope's rounding may leave no room between the ends.
         found |= active & (right - left < 1e-15)
+        # Rows that are (nearly) all right let Newton creep: it is sent ahead after a while.
+        creeps = ~found & (one_way > _PATIENCE)
+        one_way[creeps] = 0
+        target = np.where(outside | creeps, safe, target)
 
         before = (u, slope, rate)
         u = np.where(active, np.where(slope == 0.0, u, target), u)

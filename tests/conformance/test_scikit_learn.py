@@ -1,0 +1,120 @@
+"""scikit-learn's own checks, clone, get_params and metadata routing.
+
+Columns of X are classes here and y holds column numbers, which few of scikit-learn's checks know:
+each check that cannot hold is listed with the reason.
+"""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import domaincal as dc
+from support import CALIBRATORS, fit, small_domains
+
+# The checks know only fit(X, y): these calibrators take the rest from X.
+
+
+class DomainTemperatureScalingOfX(dc.DomainTemperatureScaling):
+    def fit(self, logits, y):
+        return super().fit(logits, y, domains=_one_domain(logits))
+
+    def _temperatures(self, n_rows, features, domains):
+        return super()._temperatures(n_rows, features, np.zeros(n_rows, int))
+
+
+class MultiDomainTemperatureScalingOfX(dc.MultiDomainTemperatureScaling):
+    def fit(self, logits, y):
+        return super().fit(logits, y, features=logits, domains=_one_domain(logits))
+
+    def predict_temperature(self, logits):
+        return super().predict_temperature(logits, features=logits)
+
+    def predict_confidence(self, logits):
+        return super().predict_confidence(logits, features=logits)
+
+    def predict_proba(self, logits):
+        return super().predict_proba(logits, features=logits)
+
+
+def _one_domain(logits):
+    return np.zeros(np.shape(logits)[0] if np.ndim(logits) else 1, int)
+
+
+ESTIMATORS = [
+    dc.MaxSoftmax(),
+    dc.TemperatureScaling(),
+    DomainTemperatureScalingOfX(),
+    MultiDomainTemperatureScalingOfX(),
+]
+
+THREE_LABELS = "it fits three labels to two columns; y holds column numbers here"
+EXPECTED_FAILURES = {
+    "check_estimators_overwrite_params": THREE_LABELS,
+    "check_estimators_fit_returns_self": THREE_LABELS,
+    "check_readonly_memmap_input": THREE_LABELS,
+    "check_sample_weights_pandas_series": THREE_LABELS,
+    "check_sample_weights_not_an_array": THREE_LABELS,
+    "check_sample_weights_shape": THREE_LABELS,
+    "check_sample_weights_not_overwritten": THREE_LABELS,
+    "check_dtype_object": "it wants a TypeError for objects; InputError is a ValueError",
+    "check_n_features_in_after_fitting": "it wants 'X has 1 features'; columns are classes here",
+}
+
+
+def _checks():
+    for estimator in ESTIMATORS:
+        for instance, check in estimator_checks_generator(estimator):
+            name = getattr(check, "func", check).__name__
+            yield pytest.param(instance, check, name, id=f"{type(instance).__name__}-{name}")
+
+
+@pytest.mark.parametrize(("estimator", "check", "name"), list(_checks()))
+@pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")  # labels at random: T at a bound
+def test_check_estimator(estimator, check, name):
+    if name in EXPECTED_FAILURES:
+        with pytest.raises((AssertionError, ValueError)):
+            check(estimator)
+    else:
+        check(estimator)
+
+
+@pytest.mark.parametrize("form", [list, pd.Series, np.array], ids=["list", "series", "array"])
+def test_forms_of_sample_weight(form):
+    """What the checks on three labels would have asked."""
+    data = small_domains()
+    weight = np.linspace(0.5, 2.0, len(data)).tolist()
+    expected = fit(dc.TemperatureScaling(), data, sample_weight=np.array(weight))
+    found = fit(dc.TemperatureScaling(), data, sample_weight=form(weight))
+    assert found.temperature_ == expected.temperature_
+
+
+@pytest.mark.parametrize("make", CALIBRATORS.values(), ids=CALIBRATORS)
+def test_parameters_are_stored_untouched(make):
+    calibrator = make()
+    names = list(inspect.signature(type(calibrator).__init__).parameters)[1:]
+    before = {name: getattr(calibrator, name) for name in names if hasattr(calibrator, name)}
+    fit(calibrator, small_domains())
+    assert {name: getattr(calibrator, name) for name in before} == before
+    assert not [name for name in vars(clone(calibrator)) if name.endswith("_")]
+
+
+def test_metadata_is_routed_through_a_pipeline():
+    data = small_domains()
+    with config_context(enable_metadata_routing=True):
+        calibrator = (
+            dc.MultiDomainTemperatureScaling()
+            .set_fit_request(features=True, domains=True, sample_weight=False)
+            .set_predict_proba_request(features=True, domains=False)
+        )
+        pipeline = Pipeline([("same", FunctionTransformer()), ("md-ts", calibrator)])
+        pipeline.fit(data.logits, data.labels, features=data.features, domains=data.domains)
+        p = pipeline.predict_proba(data.logits, features=data.features)
+    plain = fit(dc.MultiDomainTemperatureScaling(), data)
+    np.testing.assert_array_equal(p, plain.predict_proba(data.logits, features=data.features))

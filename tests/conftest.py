@@ -1,0 +1,23 @@
+"""Fixtures and hypothesis settings shared by all tests."""
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from domaincal.kernels import rows
+
+# The same examples on every machine: a red build can be repeated.
+settings.register_profile(
+    "domaincal",
+    deadline=None,
+    derandomize=True,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("domaincal")
+
+
+@pytest.fixture(params=["numpy", "compiled"])
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a test with the numpy kernels and with the compiled ones, whatever its size."""
+    monkeypatch.setattr(rows, "_COMPILED_FROM", 0 if request.param == "compiled" else 1 << 62)
+    return str(request.param)

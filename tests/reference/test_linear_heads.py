@@ -1,0 +1,134 @@
+"""Least squares and ridge against scikit-learn in float64."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, Ridge
+
+import domaincal as dc
+from domaincal.calibrators._heads import fit_linear
+from domaincal.statistics import normal_equations
+from support import fit, small_domains
+
+
+def _problem(condition, n=2000, p=40, n_domains=9, seed=0):
+    rng = np.random.default_rng(seed)
+    u, _ = np.linalg.qr(rng.normal(size=(n, p)))
+    v, _ = np.linalg.qr(rng.normal(size=(p, p)))
+    features = u * np.geomspace(1.0, 1.0 / condition, p) @ v.T * 30.0
+    return features, rng.integers(0, n_domains, n), rng.uniform(0.5, 4.0, n_domains)
+
+
+@pytest.mark.parametrize("condition", [1e1, 1e3, 1e5, 9e5])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ols_is_scikit_learns(condition, intercept, weighted):
+    features, codes, targets = _problem(condition)
+    weight = np.random.default_rng(1).uniform(0.1, 3.0, len(codes)) if weighted else None
+    ours = fit_linear(features, codes, targets, weight=weight, alpha=0.0, fit_intercept=intercept)(
+        features
+    )
+    theirs = LinearRegression(fit_intercept=intercept, tol=0.0).fit(
+        features, targets[codes], sample_weight=weight
+    )
+    np.testing.assert_allclose(ours, theirs.predict(features), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_ridge_is_scikit_learns(alpha, intercept):
+    features, codes, targets = _problem(1e4)
+    ours = fit_linear(features, codes, targets, weight=None, alpha=alpha, fit_intercept=intercept)(
+        features
+    )
+    theirs = Ridge(alpha=alpha, fit_intercept=intercept, solver="svd").fit(features, targets[codes])
+    np.testing.assert_allclose(ours, theirs.predict(features), rtol=0, atol=1e-6)
+
+
+def test_small_singular_values_count_as_zero():
+    """The minimum-norm solution of numpy.linalg.lstsq with the same cut."""
+    features, codes, targets = _problem(1e2, p=30)
+    features = np.column_stack([features, features[:, 0], np.zeros(len(features))])
+    ours = fit_linear(features, codes, targets, weight=None, alpha=0.0, fit_intercept=False)
+    theirs, *_ = np.linalg.lstsq(features, targets[codes], rcond=1e-6)
+    np.testing.assert_allclose(ours.coef, theirs, atol=1e-8)
+
+
+def test_more_features_than_rows():
+    rng = np.random.default_rng(3)
+    features, codes, targets = rng.normal(size=(20, 50)), np.arange(20) % 4, np.arange(1.0, 5.0)
+    ours = fit_linear(features, codes, targets, weight=None, alpha=0.0, fit_intercept=False)
+    np.testing.assert_allclose(ours(features), targets[codes], atol=1e-8)
+
+
+@pytest.mark.parametrize("condition", [1e3, 1e5])
+def test_blocks_give_the_same_predictions(condition, monkeypatch):
+    features, codes, targets = _problem(condition)
+    options = {"weight": None, "alpha": 0.0, "fit_intercept": False}
+    whole = fit_linear(features, codes, targets, **options)(features)
+    monkeypatch.setattr(normal_equations, "_BLAS_BLOCK_BYTES", 8 * 40 * 37)
+    blocks = fit_linear(features, codes, targets, **options)(features)
+    tolerance = 1e-10 if condition == 1e3 else 1e-8
+    np.testing.assert_allclose(blocks, whole, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("target", ["temperature", "log", "inverse"])
+def test_md_ts_is_the_two_steps_of_the_paper(target):
+    """A temperature for each domain, then LinearRegression on the features of all rows."""
+    data = small_domains()
+    calibrator = fit(dc.MultiDomainTemperatureScaling(target=target, clip=None), data)
+    by_domain = {
+        name: dc.TemperatureScaling()
+        .fit(*(a[data.domains == name] for a in (data.logits, data.labels)))
+        .temperature_
+        for name in data.domain_names
+    }
+    forward, back = {
+        "temperature": (lambda t: t, lambda t: t),
+        "log": (np.log, np.exp),
+        "inverse": (lambda t: 1 / t, lambda t: 1 / t),
+    }[target]
+    regressed = forward(np.array([by_domain[name] for name in data.domains]))
+    script = LinearRegression(fit_intercept=False).fit(data.features, regressed)
+    expected = back(script.predict(data.features))
+    found = calibrator.predict_temperature(data.logits, features=data.features)
+    low, high = calibrator.clip_
+    inside = (expected > low) & (expected < high)
+    assert inside.mean() > 0.95
+    np.testing.assert_allclose(found[inside], expected[inside], rtol=1e-6)
+
+
+def test_equal_domain_weight_is_a_weighted_regression():
+    data = small_domains()
+    keep = np.concatenate([np.flatnonzero(data.domains == n)[: 20 * (k + 1)]
+                           for k, n in enumerate(data.domain_names)])  # fmt: skip
+    data = data.select(keep)
+    calibrator = fit(dc.MultiDomainTemperatureScaling(domain_weight="equal"), data)
+    rows = calibrator.domain_temperatures_.loc[data.domains].to_numpy()
+    _, codes, counts = np.unique(data.domains, return_inverse=True, return_counts=True)
+    script = LinearRegression(fit_intercept=False).fit(
+        data.features, rows, sample_weight=1.0 / counts[codes]
+    )
+    np.testing.assert_allclose(calibrator.coef_, script.coef_, atol=1e-8)
+
+
+def test_alpha_is_the_best_on_domains_held_out():
+    """The search, redone by hand with scikit-learn for one candidate after another."""
+    data = small_domains(n_domains=4)
+    calibrator = fit(dc.MultiDomainTemperatureScaling("ridge"), data)
+    table = calibrator.alpha_search_
+    t_k = calibrator.domain_temperatures_
+    expected = []
+    for alpha in table["alpha"]:
+        nll = []
+        for name in data.domain_names:  # four domains: each is its own fold
+            out = data.domains == name
+            t = t_k.loc[data.domains[~out]].to_numpy()
+            head = Ridge(alpha=alpha, fit_intercept=False, solver="svd")
+            value = head.fit(data.features[~out], t).predict(data.features[out])
+            value = np.clip(value, t.min() / 4, t.max() * 4)
+            z = data.logits[out] / value[:, None]
+            log_p = z - np.logaddexp.reduce(z, axis=1, keepdims=True)
+            nll.append(-log_p[np.arange(out.sum()), data.labels[out]].mean())
+        expected.append(np.mean(nll))
+    np.testing.assert_allclose(table["nll"], expected, rtol=1e-7)
+    assert calibrator.alpha_ == table["alpha"][np.argmin(expected)]

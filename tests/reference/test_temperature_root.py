@@ -1,0 +1,84 @@
+"""T is the root of the NLL slope, against brentq in float64."""
+
+import numpy as np
+import pytest
+
+from domaincal import TemperatureScaling
+from domaincal.statistics import fit_temperature
+from support import random_problem, root_temperature, slope
+
+# 9 numbers of classes x 5 seeds x 3 precisions x 2 kernels = 270 problems.
+CLASSES = (2, 3, 7, 10, 63, 64, 130, 200, 1000)
+
+
+@pytest.mark.parametrize("n_classes", CLASSES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_temperature_is_the_root_of_the_slope(kernel, n_classes, dtype):
+    for seed in range(5):
+        rng = np.random.default_rng([seed, n_classes])
+        n = int(rng.integers(60, 4000)) if n_classes < 200 else int(rng.integers(60, 400))
+        problem = random_problem(rng, n, n_classes, dtype)
+        found = TemperatureScaling().fit(problem.logits, problem.labels).temperature_
+        expected = root_temperature(problem.logits, problem.labels)
+        tolerance = 1e-8 if dtype is np.float64 else 1e-5
+        assert found == pytest.approx(expected, rel=tolerance), (seed, n)
+
+
+def test_temperature_of_a_sampled_fit(monkeypatch):
+    """Large enough for the warm start from samples of the rows."""
+    rng = np.random.default_rng(0)
+    problem = random_problem(rng, 60_000, 10)
+    found = fit_temperature(problem.logits, problem.labels)
+    expected = root_temperature(problem.logits, problem.labels)
+    assert found.temperature[0] == pytest.approx(expected, rel=1e-8)
+    assert found.n_iter <= 3
+
+
+def test_temperatures_of_groups_are_those_of_their_rows(kernel):
+    rng = np.random.default_rng(1)
+    problem = random_problem(rng, 3000, 12)
+    group = rng.integers(0, 7, size=3000)
+    found = fit_temperature(problem.logits, problem.labels, group=group, n_groups=7).temperature
+    for k in range(7):
+        rows = group == k
+        expected = root_temperature(problem.logits[rows], problem.labels[rows])
+        assert found[k] == pytest.approx(expected, rel=1e-8)
+
+
+def test_standard_error_is_the_spread_of_log_t_over_samples():
+    """The sandwich: correct although the model (one T for all rows) is wrong."""
+    rng = np.random.default_rng(2)
+    logs, errors = [], []
+    for _ in range(300):
+        z = rng.normal(0, 2, size=(400, 5))
+        true = np.where(rng.random(400) < 0.5, 0.6, 3.0)
+        y = np.argmax(z / true[:, None] + rng.gumbel(size=z.shape), axis=1)
+        fit = fit_temperature(z, y)
+        logs.append(np.log(fit.temperature[0]))
+        errors.append(fit.standard_error[0])
+    # 300 draws tell a standard deviation to about 4%.
+    assert np.mean(errors) == pytest.approx(np.std(logs), rel=0.13)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_that_are_nearly_all_right(kernel, dtype):
+    """Newton alone would creep here; a fit is at its bound exactly when there is no root."""
+    for seed in range(150):
+        rng = np.random.default_rng([7, seed])
+        n, n_classes = int(rng.integers(3, 600)), int(rng.choice([2, 3, 10, 70]))
+        z = rng.normal(size=(n, n_classes)) * rng.uniform(0.1, 20)
+        y = z.argmax(axis=1)
+        wrong = rng.choice(n, int(rng.integers(0, 3)), replace=False)
+        y[wrong] = rng.integers(0, n_classes, len(wrong))
+        z = (z * 10.0 ** rng.uniform(-3, 3)).astype(dtype)
+        found = fit_temperature(z, y)
+        assert found.n_iter <= 20
+        unit = z.astype(np.float64).std(axis=1).mean()
+        if slope(z, y, 1 / (100 * unit)) < 0 < slope(z, y, 1 / (0.01 * unit)):
+            assert not found.at_bound[0]
+            tolerance = 1e-8 if dtype is np.float64 else 1e-5
+            assert found.temperature[0] == pytest.approx(root_temperature(z, y), rel=tolerance)
+        else:
+            assert found.at_bound[0]
+            ends = np.array([0.01, 100.0]) * unit
+            assert np.isclose(found.temperature[0], ends, rtol=1e-5).any()

@@ -1,0 +1,86 @@
+"""Problems and oracles that several tests use."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+
+import domaincal as dc
+
+
+@dataclass(frozen=True)
+class Problem:
+    logits: np.ndarray
+    labels: np.ndarray
+
+
+def random_problem(
+    rng: np.random.Generator, n: int, n_classes: int, dtype: type = np.float64
+) -> Problem:
+    """Logits of random scale and offset, labels from their softmax at a random temperature."""
+    logits = rng.normal(size=(n, n_classes)) * rng.uniform(0.5, 4.0)
+    temperature = rng.uniform(0.4, 4.0)
+    labels = np.argmax(logits / temperature + rng.gumbel(size=logits.shape), axis=1)
+    scale = 10.0 ** rng.uniform(-2, 2)
+    offset = rng.normal(size=(n, 1)) * scale
+    return Problem((logits * scale + offset).astype(dtype), labels)
+
+
+def slope(logits: np.ndarray, labels: np.ndarray, beta: float) -> float:
+    """Mean slope of the NLL in beta, written down plainly in float64."""
+    z = np.asarray(logits, np.float64)
+    z = z - z.max(axis=1, keepdims=True)
+    p = np.exp(beta * z)
+    p /= p.sum(axis=1, keepdims=True)
+    return float(np.mean((p * z).sum(axis=1) - z[np.arange(len(z)), labels]))
+
+
+def root_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
+    """The oracle: T at the root of the slope, by brentq on log beta."""
+    unit = np.asarray(logits, np.float64).std(axis=1).mean()
+    u = brentq(
+        lambda u: slope(logits, labels, np.exp(u) / unit),
+        np.log(0.01), np.log(100.0), xtol=1e-15, rtol=1e-15, maxiter=500,
+    )  # fmt: skip
+    return float(unit / np.exp(u))
+
+
+def small_domains(seed: int = 0, **options: object) -> dc.CalibrationData:
+    """A quick multi-domain data set in float64."""
+    settings = {"n_domains": 6, "n_rows": 80, "n_classes": 5, "n_features": 4, **options}
+    data, _ = dc.make_multi_domain(random_state=seed, **settings)  # type: ignore[arg-type]
+    return dc.CalibrationData(
+        data.logits.astype(np.float64),
+        labels=data.labels,
+        features=data.features.astype(np.float64),
+        domains=data.domains,
+    )
+
+
+#: Every calibrator, with a constructor for each variant that the laws should hold for.
+CALIBRATORS = {
+    "msp": dc.MaxSoftmax,
+    "ts": dc.TemperatureScaling,
+    "domain-ts": dc.DomainTemperatureScaling,
+    "md-ts": dc.MultiDomainTemperatureScaling,
+    "md-ts-intercept": lambda: dc.MultiDomainTemperatureScaling(fit_intercept=True),
+    "md-ts-log": lambda: dc.MultiDomainTemperatureScaling(target="log"),
+    "md-ts-inverse": lambda: dc.MultiDomainTemperatureScaling(target="inverse"),
+    "md-ts-equal": lambda: dc.MultiDomainTemperatureScaling(domain_weight="equal"),
+    "md-ts-letter": lambda: dc.MultiDomainTemperatureScaling(clip=None),
+    "md-ts-ridge": lambda: dc.MultiDomainTemperatureScaling("ridge"),
+    "md-ts-ridge-fixed": lambda: dc.MultiDomainTemperatureScaling("ridge", alpha=1.0),
+}
+
+
+def fit(calibrator: object, data: dc.CalibrationData, **options: object) -> object:
+    """Fit with everything that the data have."""
+    return calibrator.fit(  # type: ignore[attr-defined]
+        data.logits, data.labels, features=data.features, domains=data.domains, **options
+    )
+
+
+def temperatures(calibrator: object, data: dc.CalibrationData) -> np.ndarray:
+    return calibrator.predict_temperature(  # type: ignore[attr-defined,no-any-return]
+        data.logits, features=data.features, domains=data.domains
+    )

@@ -1,0 +1,128 @@
+"""The results table and the containers under it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import domaincal as dc
+from support import CALIBRATORS, small_domains
+
+DATA = small_domains()
+
+
+def test_the_table_is_made_of_the_public_metrics():
+    ind, ood = dc.split_domains(DATA, ["domain-2", "domain-4"])
+    train, _ = dc.split_halves(ind)
+    table = dc.evaluate(dc.MultiDomainTemperatureScaling(), train=train, test=ood, n_bins=10)
+    assert table["domain"].tolist() == ["domain-2", "domain-4"]
+    calibrator = dc.MultiDomainTemperatureScaling().fit(
+        train.logits, train.labels, features=train.features, domains=train.domains
+    )
+    for _, row in table.iterrows():
+        part = ood.select(ood.domains == row["domain"])
+        p = calibrator.predict_proba(part.logits, features=part.features)
+        assert row["n"] == len(part)
+        assert row["ece"] == pytest.approx(dc.expected_calibration_error(p, part.labels, n_bins=10))
+        assert row["excess"] == pytest.approx(
+            dc.excess_calibration_error(p, part.labels, n_bins=10)
+        )
+        assert row["floor"] == pytest.approx(row["ece"] - row["excess"])
+        assert row["accuracy"] == pytest.approx(dc.accuracy(p, part.labels))
+        assert row["gap"] == pytest.approx(abs(row["mean_confidence"] - row["accuracy"]))
+        assert row["nll"] == pytest.approx(dc.negative_log_likelihood(p, part.labels))
+        assert row["brier"] == pytest.approx(dc.brier_score(p, part.labels))
+
+
+def test_evaluate_does_not_touch_what_it_is_given():
+    calibrator = dc.TemperatureScaling()
+    dc.evaluate(calibrator, train=DATA, test=DATA)
+    assert not hasattr(calibrator, "temperature_")
+
+
+def test_every_calibrator_can_be_evaluated():
+    methods = {name: make() for name, make in CALIBRATORS.items()}
+    table = dc.evaluate(methods, train=DATA, test=DATA)
+    assert table["method"].unique().tolist() == list(CALIBRATORS)
+    assert np.isfinite(table.drop(columns=["method", "domain"])).all(axis=None)
+    # Domain temperatures fitted in sample are the best that one temperature per domain can do.
+    nll = table.groupby("method")["nll"].mean()
+    assert nll["domain-ts"] <= nll["ts"] <= nll["msp"]
+
+
+class _Confident(dc.TemperatureScaling):
+    """Its confidence is not the maximum of its probabilities, as in binning methods."""
+
+    def predict_confidence(self, logits, **given):
+        return np.full(len(logits), 0.5)
+
+
+def test_confidence_is_scored_with_the_argmax_of_the_logits():
+    table = dc.evaluate(_Confident(), train=DATA, test=DATA)
+    assert (table["mean_confidence"] == 0.5).all()
+    np.testing.assert_allclose(table["ece"], (table["accuracy"] - 0.5).abs())
+
+
+def test_names_of_methods():
+    two = [dc.MultiDomainTemperatureScaling(), dc.MultiDomainTemperatureScaling(target="log")]
+    names = dc.evaluate(two, train=DATA, test=DATA)["method"].unique().tolist()
+    assert names == [
+        "MultiDomainTemperatureScaling()", "MultiDomainTemperatureScaling(target='log')",
+    ]  # fmt: skip
+    with pytest.raises(dc.InputError, match="twice"):
+        dc.evaluate([dc.MaxSoftmax(), dc.MaxSoftmax()], train=DATA, test=DATA)
+    with pytest.raises(dc.InputError, match="calibrators is empty"):
+        dc.evaluate([], train=DATA, test=DATA)
+
+
+def test_rows_without_domains_are_one_domain_and_without_labels_an_error():
+    plain = dc.CalibrationData(DATA.logits, labels=DATA.labels)
+    table = dc.evaluate(dc.TemperatureScaling(), train=plain, test=plain)
+    assert table["domain"].tolist() == ["all"]
+    unlabelled = dc.CalibrationData(DATA.logits)
+    for train, test, name in ((unlabelled, plain, "train"), (plain, unlabelled, "test")):
+        with pytest.raises(dc.InputError, match=f"{name} has no labels"):
+            dc.evaluate(dc.TemperatureScaling(), train=train, test=test)
+
+
+def test_halves_cover_every_domain_once():
+    first, second = dc.split_halves(DATA, random_state=3)
+    assert len(first) == len(second) == len(DATA) // 2
+    counts = pd.Series(first.domains).value_counts()
+    assert (counts == 40).all()
+    rows = np.concatenate([first.logits, second.logits])
+    np.testing.assert_array_equal(np.sort(rows, axis=0), np.sort(DATA.logits, axis=0))
+    again, _ = dc.split_halves(DATA, random_state=3)
+    np.testing.assert_array_equal(again.logits, first.logits)
+    other, _ = dc.split_halves(DATA, random_state=4)
+    assert not np.array_equal(other.logits, first.logits)
+
+
+def test_split_domains():
+    ind, ood = dc.split_domains(DATA, ["domain-1"])
+    assert ood.domain_names.tolist() == ["domain-1"]
+    assert len(ind) + len(ood) == len(DATA)
+    for names, message in [(["x"], "'x', which is no domain"), ([], "none of the 6"),
+                           (DATA.domain_names.tolist(), "all of the 6")]:  # fmt: skip
+        with pytest.raises(dc.InputError, match=message):
+            dc.split_domains(DATA, names)
+
+
+def test_a_container_is_checked_when_it_is_made():
+    with pytest.raises(dc.InputError, match="labels has 1 rows"):
+        dc.CalibrationData(DATA.logits, labels=[0])
+    with pytest.raises(AttributeError):
+        DATA.logits = None
+    with pytest.raises(dc.InputError, match="no domains"):
+        dc.CalibrationData(DATA.logits).domain_names  # noqa: B018
+    assert repr(DATA) == "CalibrationData(480 rows, 5 classes, 4 features, 6 domains)"
+
+
+def test_synthetic_domains_are_what_they_say():
+    data, truth = dc.make_multi_domain(3, 50, 4, 2, temperatures=(2.0, 2.0), random_state=1)
+    assert truth.tolist() == [2.0] * 3
+    assert data.logits.shape == (150, 4)
+    same, _ = dc.make_multi_domain(3, 50, 4, 2, temperatures=(2.0, 2.0), random_state=1)
+    np.testing.assert_array_equal(same.logits, data.logits)
+    for options in ({"n_domains": 0}, {"n_classes": 1}, {"temperatures": (3.0, 1.0)}):
+        with pytest.raises(dc.InputError, match=next(iter(options))):
+            dc.make_multi_domain(**options)

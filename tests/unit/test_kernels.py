@@ -1,0 +1,159 @@
+"""Compiled kernels against the plain formulas, and both against numpy."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy.special import softmax
+
+from domaincal.kernels import compiled, plain, rows
+
+
+@njit
+def _exp2(x):
+    return compiled._exp2(x)
+
+
+@njit
+def _lane(x):
+    return compiled._lane(x)
+
+
+@njit
+def _log(x):
+    return compiled._log(x)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(np.float32, 2.5e-7), (np.float64, 1e-15)])
+def test_exp2_is_as_good_as_its_precision(dtype, error):
+    x = -np.linspace(0, 120, 20_001).astype(dtype)
+    found = np.array([_exp2(v) for v in x], np.float64)
+    np.testing.assert_allclose(found, np.exp2(x.astype(np.float64)), rtol=error)
+    assert _exp2(dtype(0)) == 1.0
+    assert 0 < _exp2(dtype(-1e30)) < 1e-37
+
+
+def test_log_is_as_good_as_its_precision():
+    x = np.geomspace(1, 1e6, 20_001).astype(np.float32)
+    found = np.array([_log(v) for v in x], np.float64)
+    np.testing.assert_allclose(found, np.log(x.astype(np.float64)), rtol=2e-7, atol=2e-8)
+    assert _log(np.float32(1)) == 0.0
+
+
+def test_every_half_is_decoded():
+    """All 65,536 bit patterns; infinity arrives as NaN, which is how it is noticed."""
+    halves = np.arange(1 << 16, dtype=np.uint16)
+    found = np.array([_lane(h) for h in halves])
+    expected = halves.view(np.float16).astype(np.float32)
+    expected[np.isinf(expected)] = np.nan
+    np.testing.assert_array_equal(found, expected)
+
+
+def _rows(n, n_classes, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0, 3, size=(n, n_classes)).astype(dtype)
+    return z, rng.integers(0, n_classes, n), rng
+
+
+@pytest.mark.parametrize("n_classes", [2, 10, 63, 64, 100, 1000])
+@pytest.mark.parametrize(
+    ("dtype", "error"), [(np.float64, 1e-12), (np.float32, 2e-6), (np.float16, 2e-6)]
+)
+@pytest.mark.parametrize("n", [1, 127, 300])
+def test_compiled_sums_are_the_plain_ones(n_classes, dtype, error, n):
+    z, y, rng = _rows(n, n_classes, dtype)
+    options = {
+        "weight": rng.uniform(0, 2, n), "group": rng.integers(0, 3, n), "n_groups": 3,
+    }  # fmt: skip
+    beta = rng.uniform(0.1, 2.0, n)
+    beta[::5] = np.nan  # skipped rows
+    found = rows.temperature_sums(z, y, beta, **options, compiled=True)
+    expected = rows.temperature_sums(z, y, beta, **options)
+    np.testing.assert_allclose(found, expected, rtol=error, atol=error * n)
+
+
+@pytest.mark.parametrize("n_classes", [10, 100])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_row_contributes_the_same_wherever_it_stands(n_classes, compiled):
+    z, y, _ = _rows(700, n_classes, np.float32)
+    beta = np.array([0.7])
+    alone = [
+        rows.temperature_sums(z[i : i + 1], y[i : i + 1], beta, compiled=compiled)
+        for i in range(700)
+    ]
+    whole = rows.temperature_sums(z, y, beta, compiled=compiled)
+    np.testing.assert_allclose(whole, np.sum(alone, axis=0), rtol=1e-13)
+
+
+@pytest.mark.parametrize("n_classes", [10, 100])
+def test_samples_of_blocks_are_the_sample_of_the_whole(n_classes):
+    z, y, _ = _rows(5000, n_classes, np.float32)
+    beta = np.array([0.7])
+    whole = rows.temperature_sums(z, y, beta, every=8, compiled=True)
+    cuts = [0, 1, 130, 1111, 2048, 4999, 5000]
+    parts = [
+        rows.temperature_sums(z[a:b], y[a:b], beta, offset=a, every=8, compiled=True)
+        for a, b in itertools.pairwise(cuts)
+    ]
+    np.testing.assert_allclose(whole, np.sum(parts, axis=0), rtol=1e-13)
+    assert 400 < whole[0, 0] < 900
+
+
+@pytest.mark.parametrize("n_classes", [2, 10, 64, 201])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_value_that_is_not_finite_shows_in_the_sums(n_classes, dtype, bad, compiled):
+    """In any column: the first, the last, and the ones that lanes and tails handle."""
+    for column in {0, 1, n_classes // 2, n_classes - 1}:
+        z, y, _ = _rows(5, n_classes, dtype)
+        z[2, column] = bad
+        sums = rows.temperature_sums(z, y, np.array([1.0]), compiled=compiled)
+        assert not np.isfinite(sums[0, 2])
+        confidence, _ = rows.top_label(z, np.array([1.0]), compiled=compiled)
+        assert np.isnan(confidence[2])
+        assert np.isfinite(np.delete(confidence, 2)).all()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 10, 64, 201])
+def test_top_label(n_classes, compiled):
+    z, _, rng = _rows(50, n_classes, np.float32)
+    z[3] = 0.0  # ties go to the first class
+    beta = rng.uniform(0.1, 2.0, 50)
+    confidence, predicted = rows.top_label(z, beta, compiled=compiled)
+    p = softmax(z.astype(np.float64) * beta[:, None], axis=1)
+    np.testing.assert_allclose(confidence, p.max(axis=1), rtol=1e-6)
+    np.testing.assert_array_equal(predicted, z.argmax(axis=1))
+
+
+def test_softmax():
+    z, _, rng = _rows(20, 7, np.float32)
+    out = np.empty(z.shape)
+    beta = rng.uniform(0.1, 2.0, 20)
+    plain.softmax(z, beta, out)
+    np.testing.assert_allclose(out, softmax(z * beta[:, None].astype(float), axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 7, 10, 15, 20, 100])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_bins_are_closed_on_the_right(n_bins, compiled):
+    """Every edge m/M belongs to the bin on its left, its float neighbours to theirs."""
+    edges = np.arange(n_bins + 1) / n_bins
+    inner = edges[1:]
+    values = np.concatenate([[0.0], inner, np.nextafter(inner, 0), np.nextafter(inner[:-1], 1)])
+    expected = np.concatenate([[0], np.arange(n_bins), np.arange(n_bins), np.arange(1, n_bins)])
+    np.testing.assert_array_equal(plain.bin_index(values, edges), expected)
+    sums = rows.bin_sums(values, np.ones(len(values), bool), edges, compiled=compiled)
+    np.testing.assert_array_equal(sums[:, 0], np.bincount(expected, minlength=n_bins))
+
+
+def test_bin_sums_of_uneven_edges():
+    rng = np.random.default_rng(0)
+    confidence, hit = rng.random(1000), rng.random(1000) < 0.5
+    edges = np.array([0.0, 0.01, 0.01, 0.5, 0.98, 1.0])  # with an empty bin
+    weight = rng.random(1000)
+    found = rows.bin_sums(confidence, hit, edges, weight=weight, compiled=True)
+    expected = rows.bin_sums(confidence, hit, edges, weight=weight)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

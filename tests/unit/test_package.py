@@ -1,0 +1,104 @@
+"""Names, imports, the README, and what a bare install promises."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import domaincal as dc
+from domaincal._optional import require
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", [n for n in dc.__all__ if n != "__version__"])
+def test_every_public_name_is_documented_with_an_example(name):
+    thing = getattr(dc, name)
+    assert thing.__doc__
+    if isinstance(thing, type) and issubclass(thing, Exception | tuple):
+        return
+    if name == "ReliabilityCurve":  # made by reliability_curve, whose example shows it
+        return
+    assert ">>>" in thing.__doc__
+
+
+def test_type_checkers_see_the_names_that_are_there():
+    tree = ast.parse((ROOT / "src/domaincal/__init__.py").read_text())
+    block = next(n for n in tree.body if isinstance(n, ast.If))
+    seen = {alias.name for node in block.body for alias in node.names}
+    assert seen == set(dc.__all__) - {"__version__"}
+
+
+def test_unknown_names_and_version():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        dc.nonsense  # noqa: B018
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert dc.__version__ == project["version"]
+    assert set(dc.__all__) <= set(dir(dc))
+
+
+def _loaded_after(code):
+    script = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_import_is_light():
+    assert not _loaded_after("import domaincal") & {"numpy", "pandas", "sklearn", "numba", "scipy"}
+
+
+def test_small_fits_do_not_load_numba():
+    code = (
+        "import domaincal as dc\n"
+        "data, _ = dc.make_multi_domain(4, 100)\n"
+        "dc.MultiDomainTemperatureScaling().fit(data.logits, data.labels,"
+        " features=data.features, domains=data.domains)"
+    )
+    assert "numba" not in _loaded_after(code)
+
+
+def test_nothing_optional_is_loaded():
+    code = "import domaincal as dc\n[getattr(dc, name) for name in dc.__all__]"
+    extras = {"torch", "dask", "zarr", "pyarrow", "matplotlib", "plotly", "jinja2", "onnx"}
+    loaded = _loaded_after(code)
+    assert not {name for name in loaded if name.split(".")[0] in extras}
+
+
+def test_a_missing_package_names_its_extra():
+    with pytest.raises(dc.MissingDependencyError, match=r"pip install 'domaincal\[zarr\]'"):
+        require("no_such_package", extra="zarr", purpose="reading a .zarr store")
+
+
+def test_the_error_tree():
+    assert issubclass(dc.InputError, ValueError)
+    assert issubclass(dc.MissingDependencyError, ImportError)
+    for name in ("BoundaryWarning", "SmallDomainWarning", "UnseenDomainWarning"):
+        assert issubclass(getattr(dc, name), dc.DomaincalWarning)
+
+
+def test_the_example_of_the_readme_runs(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+    assert "MD-TS" in capsys.readouterr().out
+
+
+def test_tracked_files_name_no_machine():
+    """No index address, no machine path, no shared folder in what users get."""
+    forbidden = re.compile(r"index-url|find-links|file:///|/simple/|\.\./shared|/root/|/work/")
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    for name in listed.stdout.split():
+        if name != "tests/unit/test_package.py" and (ROOT / name).is_file():
+            found = forbidden.search((ROOT / name).read_text())
+            assert not found, (name, found)

@@ -1,0 +1,96 @@
+"""The solver sees only sums."""
+
+from functools import reduce
+from operator import add
+
+import numpy as np
+import pytest
+
+from domaincal.statistics import TemperatureSums, solve_temperature
+from support import random_problem, root_temperature
+
+
+def test_sums_of_sites_give_the_fit_of_all_rows():
+    """Three sites that send sums, as in DESIGN: the rows never meet."""
+    problem = random_problem(np.random.default_rng(0), 900, 6)
+    sites = np.array_split(np.arange(900), [200, 210])
+
+    def evaluate(beta):
+        return reduce(
+            add,
+            (TemperatureSums.from_rows(problem.logits[s], problem.labels[s], beta) for s in sites),
+        )
+
+    fit = solve_temperature(evaluate)
+    expected = root_temperature(problem.logits, problem.labels)
+    assert fit.temperature[0] == pytest.approx(expected, rel=1e-10)
+    assert not fit.at_bound[0]
+
+
+@pytest.mark.parametrize("start", [1e-6, 0.01, 1.0, 50.0, 1e6])
+def test_any_start_leads_to_the_root(start):
+    problem = random_problem(np.random.default_rng(1), 300, 4)
+    expected = root_temperature(problem.logits, problem.labels)
+    fit = solve_temperature(
+        lambda beta: TemperatureSums.from_rows(problem.logits, problem.labels, beta),
+        start=np.array([start]),
+    )
+    assert fit.temperature[0] == pytest.approx(expected, rel=1e-10)
+    assert fit.n_iter < 30
+
+
+def test_few_evaluations_are_needed():
+    counts = []
+    for seed in range(50):
+        problem = random_problem(np.random.default_rng(seed), 300, 4)
+        fit = solve_temperature(
+            lambda beta, p=problem: TemperatureSums.from_rows(p.logits, p.labels, beta)
+        )
+        counts.append(fit.n_iter)
+    assert max(counts) <= 8
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_separable_rows_stop_at_the_bound(right):
+    z = np.array([[3.0, 0.0, -1.0]] * 5)
+    y = np.full(5, 0 if right else 2)
+    fit = solve_temperature(lambda beta: TemperatureSums.from_rows(z, y, beta))
+    assert fit.at_bound[0]
+    assert fit.temperature[0] == pytest.approx(z[0].std() * (0.01 if right else 100.0))
+    assert np.isnan(fit.standard_error[0])
+
+
+def test_rows_without_spread_have_temperature_one():
+    fit = solve_temperature(
+        lambda beta: TemperatureSums.from_rows(np.full((4, 3), 2.0), np.zeros(4, int), beta)
+    )
+    assert fit.at_bound[0]
+    assert fit.temperature[0] == 1.0
+
+
+def test_bounds_are_in_units_of_the_spread():
+    problem = random_problem(np.random.default_rng(2), 300, 4)
+    fit = solve_temperature(
+        lambda beta: TemperatureSums.from_rows(problem.logits, problem.labels, beta),
+        bounds=(1e-4, 1e-3),
+    )
+    assert fit.at_bound[0]
+    assert fit.temperature[0] == pytest.approx(1e-3 * problem.logits.std(axis=1).mean())
+
+
+def test_converged_groups_are_left_out_of_later_passes():
+    easy = random_problem(np.random.default_rng(3), 200, 4)
+    z = np.concatenate([easy.logits, [[1.0, 0, 0, 0]] * 20])
+    y = np.concatenate([easy.labels, [0] * 20])
+    group = np.repeat([0, 1], [200, 20])
+    seen = []
+
+    def evaluate(beta):
+        seen.append(np.isnan(beta))
+        return TemperatureSums.from_rows(z, y, beta[group], group=group, n_groups=2)
+
+    fit = solve_temperature(evaluate, n_groups=2)
+    assert fit.at_bound.tolist() == [False, True]
+    assert any(skipped[0] != skipped[1] for skipped in seen)
+    expected = root_temperature(easy.logits, easy.labels)
+    assert fit.temperature[0] == pytest.approx(expected, rel=1e-10)
