@@ -42,7 +42,7 @@ tests: $(VENV)/.installed
 
 # The core must work where no extra is installed.
 bare: .venv-bare/.installed
-	.venv-bare/bin/python -m pytest -q tests/unit tests/cli
+	.venv-bare/bin/python -m pytest -q tests/unit tests/laws tests/reference tests/cli
 
 demo: $(VENV)/.installed
 	$(BIN)/domaincal demo

@@ -72,6 +72,8 @@ def _checks():
     for estimator in ESTIMATORS:
         for instance, check in estimator_checks_generator(estimator):
             name = getattr(check, "func", check).__name__
+            if name == "check_array_api_input":  # for arrays of other libraries, not claimed
+                continue
             yield pytest.param(instance, check, name, id=f"{type(instance).__name__}-{name}")
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from domaincal import TemperatureScaling
-from domaincal.statistics import fit_temperature
+from domaincal.statistics import LabelledRows, fit_temperature
 from support import random_problem, root_temperature, slope
 
 # 9 numbers of classes x 5 seeds x 3 precisions x 2 kernels = 270 problems.
@@ -24,11 +24,11 @@ def test_temperature_is_the_root_of_the_slope(kernel, n_classes, dtype):
         assert found == pytest.approx(expected, rel=tolerance), (seed, n)
 
 
-def test_temperature_of_a_sampled_fit(monkeypatch):
+def test_temperature_of_a_sampled_fit():
     """Large enough for the warm start from samples of the rows."""
     rng = np.random.default_rng(0)
     problem = random_problem(rng, 60_000, 10)
-    found = fit_temperature(problem.logits, problem.labels)
+    found = fit_temperature(LabelledRows(problem.logits, problem.labels))
     expected = root_temperature(problem.logits, problem.labels)
     assert found.temperature[0] == pytest.approx(expected, rel=1e-8)
     assert found.n_iter <= 3
@@ -38,7 +38,7 @@ def test_temperatures_of_groups_are_those_of_their_rows(kernel):
     rng = np.random.default_rng(1)
     problem = random_problem(rng, 3000, 12)
     group = rng.integers(0, 7, size=3000)
-    found = fit_temperature(problem.logits, problem.labels, group=group, n_groups=7).temperature
+    found = fit_temperature(LabelledRows(problem.logits, problem.labels, group, 7)).temperature
     for k in range(7):
         rows = group == k
         expected = root_temperature(problem.logits[rows], problem.labels[rows])
@@ -53,7 +53,7 @@ def test_standard_error_is_the_spread_of_log_t_over_samples():
         z = rng.normal(0, 2, size=(400, 5))
         true = np.where(rng.random(400) < 0.5, 0.6, 3.0)
         y = np.argmax(z / true[:, None] + rng.gumbel(size=z.shape), axis=1)
-        fit = fit_temperature(z, y)
+        fit = fit_temperature(LabelledRows(z, y))
         logs.append(np.log(fit.temperature[0]))
         errors.append(fit.standard_error[0])
     # 300 draws tell a standard deviation to about 4%.
@@ -71,7 +71,7 @@ def test_rows_that_are_nearly_all_right(kernel, dtype):
         wrong = rng.choice(n, int(rng.integers(0, 3)), replace=False)
         y[wrong] = rng.integers(0, n_classes, len(wrong))
         z = (z * 10.0 ** rng.uniform(-3, 3)).astype(dtype)
-        found = fit_temperature(z, y)
+        found = fit_temperature(LabelledRows(z, y))
         assert found.n_iter <= 20
         unit = z.astype(np.float64).std(axis=1).mean()
         if slope(z, y, 1 / (100 * unit)) < 0 < slope(z, y, 1 / (0.01 * unit)):

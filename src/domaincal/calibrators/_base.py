@@ -12,7 +12,7 @@ from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_logits, non_finite_logits
 from domaincal.kernels import plain
 from domaincal.kernels import rows as kernels
-from domaincal.statistics.blocks import map_blocks, row_blocks
+from domaincal.statistics.blocks import Workers, row_blocks
 
 
 class TemperatureCalibrator(BaseEstimator, ABC):
@@ -78,7 +78,8 @@ class TemperatureCalibrator(BaseEstimator, ABC):
             rows = beta if beta.size == 1 else beta[block]
             return kernels.top_label(z[block], rows, compiled=compiled)[0]
 
-        out = np.concatenate([*map_blocks(confidences, _blocks(z))])
+        with Workers() as workers:
+            out = np.concatenate([*workers.map(confidences, _blocks(z))])
         if not np.isfinite(out).all():
             raise non_finite_logits(z)
         return out
@@ -104,7 +105,9 @@ class TemperatureCalibrator(BaseEstimator, ABC):
             # -inf gives the probability 0, but is refused here as everywhere else.
             return bool(np.isfinite(out[block]).all() and np.isfinite(z[block].min()))
 
-        if not all([*map_blocks(fill, _blocks(z))]):
+        with Workers() as workers:
+            finite = all([*workers.map(fill, _blocks(z))])
+        if not finite:
             raise non_finite_logits(z)
         return out
 

@@ -10,7 +10,7 @@ from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_domains, check_labels, check_logits, check_sample_weight
 from domaincal.calibrators._base import TemperatureCalibrator
 from domaincal.calibrators.temperature import fit_pooled
-from domaincal.statistics import TemperatureFit, fit_temperature
+from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 
 #: A domain with fewer rows does not enter a regression of temperatures.
 MINIMUM_ROWS = 10
@@ -94,7 +94,7 @@ def fit_domains(
             raise InputError(
                 f"sample_weight of domain {_listed(empty)} sums to 0; leave those rows out."
             )
-    fit = fit_temperature(logits, labels, group=codes, n_groups=n_domains, weight=weight)
+    fit = fit_temperature(LabelledRows(logits, labels, codes, n_domains, weight))
     small = rows < MINIMUM_ROWS
     if small.any():
         warnings.warn(

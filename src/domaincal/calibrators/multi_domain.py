@@ -20,9 +20,8 @@ from domaincal.calibrators._heads import fit_linear, search_alpha
 from domaincal.calibrators._targets import AUTO_CLIP_FACTOR, TARGETS, Target, TemperatureTarget
 from domaincal.calibrators.domain_temperature import by_domain, fit_domains
 from domaincal.calibrators.temperature import fit_pooled
-from domaincal.statistics import LinearMap
+from domaincal.statistics import LabelledRows, LinearMap
 from domaincal.statistics.solver import TEMPERATURE_BOUNDS
-from domaincal.statistics.temperature import sum_temperature_rows
 
 
 class MultiDomainTemperatureScaling(TemperatureCalibrator):
@@ -164,9 +163,7 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
 
         def held_out_nll(values: FloatArray, fold: np.ndarray) -> FloatArray:
             beta = 1.0 / known_without(fold).to_temperature(values)
-            sums = sum_temperature_rows(
-                z, labels, row_beta=beta, group=codes, n_groups=len(fold), weight=weight
-            )
+            sums = LabelledRows(z, labels, codes, len(fold), weight).sums(beta, one_each=True)
             return np.asarray(sums.nll[fold] / sums.weight[fold])
 
         self.alpha_, self.alpha_search_, equations = search_alpha(

@@ -8,7 +8,7 @@ from domaincal._errors import BoundaryWarning
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_labels, check_logits, check_sample_weight
 from domaincal.calibrators._base import TemperatureCalibrator
-from domaincal.statistics import TemperatureFit, fit_temperature
+from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 
 
 class TemperatureScaling(TemperatureCalibrator):
@@ -62,7 +62,7 @@ class TemperatureScaling(TemperatureCalibrator):
 
 def fit_pooled(logits: Array, labels: Array, weight: FloatArray | None) -> TemperatureFit:
     """One temperature for all rows, with a warning where the data do not determine it."""
-    fit = fit_temperature(logits, labels, weight=weight)
+    fit = fit_temperature(LabelledRows(logits, labels, weight=weight))
     if fit.at_bound[0]:
         warnings.warn(
             f"the temperature {fit.temperature[0]:.3g} of all {len(labels)} rows lies at its "

@@ -36,6 +36,12 @@ def _stored(logits: Array) -> tuple[Array, type[np.floating]]:
     return np.ascontiguousarray(logits, np.float64), np.float64
 
 
+def reads_in_place(logits: Array) -> bool:
+    """Whether the compiled kernels read these rows without a copy."""
+    native = logits.dtype in (np.float16, np.float32, np.float64) and logits.dtype.isnative
+    return bool(native and logits.flags.c_contiguous)
+
+
 def lane_precision(dtype: np.dtype) -> float:
     """Machine epsilon of the arithmetic that the compiled kernels use for ``dtype``."""
     single = dtype.kind == "f" and dtype.itemsize <= 4

@@ -3,10 +3,11 @@
 from domaincal.statistics.bins import BinSums
 from domaincal.statistics.normal_equations import LinearMap, NormalEquations
 from domaincal.statistics.solver import TemperatureFit, solve_temperature
-from domaincal.statistics.temperature import TemperatureSums, fit_temperature
+from domaincal.statistics.temperature import LabelledRows, TemperatureSums, fit_temperature
 
 __all__ = [
     "BinSums",
+    "LabelledRows",
     "LinearMap",
     "NormalEquations",
     "TemperatureFit",

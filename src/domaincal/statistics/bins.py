@@ -17,7 +17,7 @@ from domaincal._validation import (
     check_sample_weight,
 )
 from domaincal.kernels import rows as kernels
-from domaincal.statistics.blocks import row_blocks, sum_blocks
+from domaincal.statistics.blocks import Workers, row_blocks
 
 Norm = Literal["l1", "l2", "max"]
 Strategy = Literal["uniform", "quantile"]
@@ -73,7 +73,9 @@ class BinSums:
             weight = None if w is None else w[block]
             return kernels.bin_sums(c[block], h[block], edges, weight=weight, compiled=compiled)
 
-        return cls(edges, *sum_blocks(block_sums, row_blocks(len(c), c.itemsize)).T)
+        with Workers() as workers:
+            sums = workers.sum(block_sums, row_blocks(len(c), c.itemsize))
+        return cls(edges, *sums.T)
 
     def __add__(self, other: "BinSums") -> "BinSums":
         if not np.array_equal(self.edges, other.edges):

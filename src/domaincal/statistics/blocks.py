@@ -11,7 +11,7 @@ from functools import reduce
 from operator import add
 from typing import Any, TypeVar
 
-Sums = TypeVar("Sums", bound=Any)
+Result = TypeVar("Result", bound=Any)
 
 # Small next to the data, large enough to be worth a task.
 _BLOCK_BYTES = 1 << 22
@@ -36,16 +36,29 @@ def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = _BLOCK_BYTES) -> 
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
-def map_blocks(function: Callable[[slice], Sums], blocks: list[slice]) -> Iterator[Sums]:
-    """``function`` of each block, in order, computed by worker threads."""
-    workers = min(thread_count(), len(blocks))
-    if workers <= 1:
-        yield from map(function, blocks)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(function, blocks)
+class Workers:
+    """Worker threads for as long as the ``with`` block lasts; they start when first needed.
 
+    Examples
+    --------
+    >>> with Workers() as workers:
+    ...     workers.sum(lambda block: block.stop - block.start, row_blocks(10, 8, 32))
+    10
+    """
 
-def sum_blocks(function: Callable[[slice], Sums], blocks: list[slice]) -> Sums:
-    """Sum of ``function`` over the blocks, added in their order."""
-    return reduce(add, map_blocks(function, blocks))
+    def __enter__(self) -> "Workers":
+        self._count = thread_count()
+        self._pool = ThreadPoolExecutor(self._count)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pool.shutdown()
+
+    def map(self, function: Callable[[slice], Result], blocks: list[slice]) -> Iterator[Result]:
+        """``function`` of each block, in order."""
+        inline = self._count == 1 or len(blocks) == 1
+        return map(function, blocks) if inline else self._pool.map(function, blocks)
+
+    def sum(self, function: Callable[[slice], Result], blocks: list[slice]) -> Result:
+        """Sum of ``function`` over the blocks, added in their order."""
+        return reduce(add, self.map(function, blocks))

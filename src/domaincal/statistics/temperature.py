@@ -1,13 +1,15 @@
 """The sums from which a temperature is fitted, and the fit of rows in memory."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 
 from domaincal._typing import Array, FloatArray
 from domaincal._validation import non_finite_logits
 from domaincal.kernels import rows as kernels
-from domaincal.statistics.blocks import row_blocks, sum_blocks
+from domaincal.statistics.blocks import Workers, row_blocks
 from domaincal.statistics.solver import TemperatureFit, solve_temperature
 
 # Fractions of the rows (one in so many) that find the start of the next, larger fit.
@@ -77,82 +79,82 @@ class TemperatureSums:
             return self.spread / self.weight
 
 
-def sum_temperature_rows(
-    logits: Array,
-    labels: Array,
-    beta: FloatArray | None = None,
-    *,
-    row_beta: FloatArray | None = None,
-    group: Array | None = None,
-    n_groups: int = 1,
-    weight: Array | None = None,
-    every: int = 1,
-) -> TemperatureSums:
-    """:class:`TemperatureSums` of rows in memory, block by block on all threads.
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows in memory: logits and labels, their groups and weights where they have any."""
 
-    Either ``beta``, one value for each group, or ``row_beta``, one for each row.
-    """
-    compiled = kernels.use_compiled(logits.size)
+    logits: Array
+    labels: Array
+    group: Array | None = None
+    n_groups: int = 1
+    weight: Array | None = None
 
-    def block_beta(block: slice) -> FloatArray:
-        if row_beta is not None:
-            return row_beta[block]
-        assert beta is not None
-        return beta if group is None else beta[group[block]]
+    @property
+    def compiled(self) -> bool:
+        """Whether these rows are worth the compiled kernels."""
+        return kernels.use_compiled(self.logits.size)
 
-    def block_sums(block: slice) -> TemperatureSums:
-        return TemperatureSums.from_rows(
-            logits[block],
-            labels[block],
-            block_beta(block),
-            group=None if group is None else group[block],
-            n_groups=n_groups,
-            weight=None if weight is None else weight[block],
-            offset=block.start,
-            every=every,
-            compiled=compiled,
-        )
+    def sums(
+        self,
+        beta: FloatArray,
+        *,
+        one_each: bool = False,
+        every: int = 1,
+        workers: Workers | None = None,
+    ) -> TemperatureSums:
+        """Sum block by block on all threads.
 
-    # A sample reads so little of a block that larger ones are worth a task.
-    blocks = row_blocks(len(logits), logits.shape[1] * logits.itemsize // min(every, 8))
-    sums = sum_blocks(block_sums, blocks)
-    if not (np.isfinite(sums.slope).all() and np.isfinite(sums.spread).all()):
-        raise non_finite_logits(logits)
-    return sums
+        ``beta`` holds one value for each group, or, with ``one_each``, one for each row. ``every``
+        takes a sample of the rows.
+        """
+
+        def block_sums(block: slice) -> TemperatureSums:
+            group = None if self.group is None else self.group[block]
+            of_group = beta if group is None or one_each else beta[group]
+            return TemperatureSums.from_rows(
+                self.logits[block],
+                self.labels[block],
+                beta[block] if one_each else of_group,
+                group=group,
+                n_groups=self.n_groups,
+                weight=None if self.weight is None else self.weight[block],
+                offset=block.start,
+                every=every,
+                compiled=self.compiled,
+            )
+
+        # Where rows are read in place, a sample takes little of a block: blocks may be larger.
+        reach = max(1, every // 4) if kernels.reads_in_place(self.logits) else 1
+        row_bytes = self.logits.shape[1] * self.logits.itemsize
+        blocks = row_blocks(len(self.logits), row_bytes // reach)
+        with nullcontext(workers) if workers else Workers() as threads:
+            sums = threads.sum(block_sums, blocks)
+        if not (np.isfinite(sums.slope).all() and np.isfinite(sums.spread).all()):
+            raise non_finite_logits(self.logits)
+        return sums
 
 
-def fit_temperature(
-    logits: Array,
-    labels: Array,
-    *,
-    group: Array | None = None,
-    n_groups: int = 1,
-    weight: Array | None = None,
-) -> TemperatureFit:
+def fit_temperature(rows: LabelledRows) -> TemperatureFit:
     """Temperature of each group of rows in memory.
 
     Large inputs first fit a sixty-fourth of the rows, then an eighth from there: the fit on all
     rows starts so close that two passes usually end it.
     """
-    compiled = kernels.use_compiled(logits.size)
-
-    def evaluate(beta: FloatArray, every: int = 1) -> TemperatureSums:
-        return sum_temperature_rows(
-            logits, labels, beta, group=group, n_groups=n_groups, weight=weight, every=every
-        )
-
+    n, n_groups = len(rows.logits), rows.n_groups
     start = None
-    for every in _SAMPLES if compiled else ():
-        if len(logits) < every * n_groups * _SAMPLE_ROWS_PER_GROUP:
-            continue
-        sample = solve_temperature(
-            lambda beta, every=every: evaluate(beta, every),  # type: ignore[misc]
-            n_groups=n_groups, start=start, tolerance=_SAMPLE_TOLERANCE,
+    with Workers() as workers:
+        for every in _SAMPLES if rows.compiled else ():
+            if n < every * n_groups * _SAMPLE_ROWS_PER_GROUP:
+                continue
+            sample = solve_temperature(
+                partial(rows.sums, every=every, workers=workers),
+                n_groups=n_groups, start=start, tolerance=_SAMPLE_TOLERANCE,
+            )  # fmt: skip
+            scale = np.where(sample.scale > 0, sample.scale, 1.0)
+            start = np.where(sample.at_bound, scale, sample.temperature)
+        # Rounding in the lanes limits what further evaluations could improve.
+        precision = kernels.lane_precision(rows.logits.dtype) if rows.compiled else 0.0
+        return solve_temperature(
+            partial(rows.sums, workers=workers),
+            n_groups=n_groups, start=start, tolerance=max(1e-12, 0.1 * precision),
         )  # fmt: skip
-        unknown = sample.at_bound | ~np.isfinite(sample.temperature)
-        start = np.where(unknown, np.where(sample.scale > 0, sample.scale, 1.0), sample.temperature)
-    # Rounding in the lanes limits what further evaluations could improve.
-    precision = kernels.lane_precision(logits.dtype) if compiled else np.finfo(np.float64).eps
-    return solve_temperature(
-        evaluate, n_groups=n_groups, start=start, tolerance=max(1e-12, 0.1 * precision)
-    )

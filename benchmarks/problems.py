@@ -1,0 +1,62 @@
+"""The problems as data: what each is called, and how its rows are made."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Arrays of one problem, made once and read by every library's process."""
+
+    name: str
+    make: Callable[[], dict[str, np.ndarray]]
+    repeats: int = 5
+
+
+def temperature_rows(n: int, n_classes: int) -> Callable[[], dict[str, np.ndarray]]:
+    """N(0, 2), the label's logit + N(5, 2), all times 2, seed 0, float32."""
+
+    def make() -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(0)
+        labels = rng.integers(0, n_classes, n)
+        logits = rng.normal(0, 2, size=(n, n_classes)).astype(np.float32)
+        logits[np.arange(n), labels] += rng.normal(5, 2, n).astype(np.float32)
+        logits *= 2
+        return {"logits": logits, "labels": labels}
+
+    return make
+
+
+def domain_rows() -> dict[str, np.ndarray]:
+    """31 domains x 5,000 rows x 200 classes, 2048 features: the paper's ImageNet-C split."""
+    rng = np.random.default_rng(0)
+    n_domains, n_rows, n_classes, n_features = 31, 5000, 200, 2048
+    domains = rng.permutation(np.repeat(np.arange(n_domains), n_rows))
+    n = len(domains)
+    strength = np.linspace(0.5, 3.0, n_domains)[domains].astype(np.float32)
+    labels = rng.integers(0, n_classes, n)
+    logits = rng.normal(0, 2, size=(n, n_classes)).astype(np.float32)
+    logits[np.arange(n), labels] += rng.normal(5, 2, n).astype(np.float32)
+    logits *= strength[:, None]
+    features = np.abs(rng.standard_normal((n, n_features), dtype=np.float32))
+    features[:, :64] += 0.3 * strength[:, None]
+    return {"logits": logits, "labels": labels, "features": features, "domains": domains}
+
+
+def confidence_rows() -> dict[str, np.ndarray]:
+    """10 million confidences and hits."""
+    rng = np.random.default_rng(0)
+    confidences = rng.random(10_000_000) ** 0.3
+    return {"confidences": confidences, "hits": rng.random(len(confidences)) < confidences}
+
+
+TEMPERATURE = [
+    Problem("20,000 x 1000", temperature_rows(20_000, 1000)),
+    Problem("50,000 x 200", temperature_rows(50_000, 200)),
+    Problem("1,000,000 x 10", temperature_rows(1_000_000, 10)),
+    Problem("2,000 x 10", temperature_rows(2_000, 10), repeats=50),
+]
+MULTI_DOMAIN = [Problem("MD-TS, 31 x 5,000 x 200, 2048 features", domain_rows, repeats=1)]
+BINNING = [Problem("ECE of 10,000,000 rows, 15 bins", confidence_rows)]
