@@ -237,15 +237,16 @@ def check_option(value: Any, name: str, options: tuple[str, ...]) -> str:
 
 
 def _real_array(values: ArrayLike, name: str, *, allow_bool: bool = False) -> Array:
-    array = np.asarray(values)
-    if array.dtype.kind == "O":
-        try:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O":
             array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"{name} must be an array of real numbers, got objects ({error}); convert it "
-                "with numpy.asarray(..., dtype=float), and sparse matrices with .toarray()."
-            ) from error
+    except (TypeError, ValueError, RuntimeError) as error:  # torch raises RuntimeError
+        raise InputError(
+            f"{name} must be an array of real numbers, got {type(values).__name__} ({error}); "
+            "convert it with numpy.asarray(..., dtype=float), sparse matrices with .toarray() and "
+            "tensors with .detach().cpu().numpy()."
+        ) from error
     if array.dtype.kind == "c":
         raise InputError(f"Complex data not supported: {name} must be real, take its real part.")
     if array.dtype.kind not in ("fiub" if allow_bool else "fiu"):

@@ -38,6 +38,7 @@ BAD_FIT = {
     "no rows": ("logits", DATA.logits[:0], r"logits is empty"),
     "strings": ("logits", DATA.logits.astype(str), r"logits must be an array of real numbers"),
     "objects": ("logits", _put(DATA.logits.astype(object), (0, 0), "x"), r"logits .* real numbers"),
+    "ragged": ("logits", [[1.0, 2.0], [3.0]], r"logits must be an array of real numbers, got list"),
     "complex": ("logits", DATA.logits * 1j, r"Complex data not supported: logits"),
     "sparse": ("logits", scipy.sparse.csr_array(DATA.logits), r"logits.*toarray|two dimensions"),
     "label too large": ("y", _put(DATA.labels, 7, N_CLASSES), r"y contains 5, outside the classes 0..4"),

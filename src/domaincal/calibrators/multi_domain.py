@@ -36,8 +36,8 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
     head : {"ols", "ridge"}, default "ols"
         Regression from features to temperatures.
     target : {"temperature", "log", "inverse"}, default "temperature"
-        Regress T, log T or 1 / T. log T is the better choice where the T_k span a factor of 3 or
-        more: on T, least squares can predict negative temperatures there.
+        Regress T, log T or 1 / T. Where the T_k lie far apart, least squares on T can predict
+        negative temperatures, which are clipped; log T cannot become negative.
     fit_intercept : bool, default False
         The paper's formula has none.
     domain_weight : {"sample", "equal"}, default "sample"

@@ -12,9 +12,11 @@ from domaincal.kernels import rows as kernels
 from domaincal.statistics.blocks import Workers, row_blocks
 from domaincal.statistics.solver import TemperatureFit, solve_temperature
 
-# Fractions of the rows (one in so many) that find the start of the next, larger fit.
-_SAMPLES = (64, 8)
-_SAMPLE_ROWS_PER_GROUP = 64
+# Samples (one in so many rows) that find the start of the next, larger fit; how many rows of a
+# group make one worth while, and with how many there is no need for a larger one.
+_SAMPLES = (512, 64, 8)
+_WORTH_WHILE = 64
+_ENOUGH = 4096
 _SAMPLE_TOLERANCE = 1e-3
 
 
@@ -137,14 +139,15 @@ class LabelledRows:
 def fit_temperature(rows: LabelledRows) -> TemperatureFit:
     """Temperature of each group of rows in memory.
 
-    Large inputs first fit a sixty-fourth of the rows, then an eighth from there: the fit on all
+    Large inputs first fit samples of the rows, each from where the last one ended: the fit on all
     rows starts so close that two passes usually end it.
     """
     n, n_groups = len(rows.logits), rows.n_groups
     start = None
     with Workers() as workers:
         for every in _SAMPLES if rows.compiled else ():
-            if n < every * n_groups * _SAMPLE_ROWS_PER_GROUP:
+            rows_per_group = n / (every * n_groups)
+            if rows_per_group < _WORTH_WHILE:
                 continue
             sample = solve_temperature(
                 partial(rows.sums, every=every, workers=workers),
@@ -152,6 +155,8 @@ def fit_temperature(rows: LabelledRows) -> TemperatureFit:
             )  # fmt: skip
             scale = np.where(sample.scale > 0, sample.scale, 1.0)
             start = np.where(sample.at_bound, scale, sample.temperature)
+            if rows_per_group >= _ENOUGH:
+                break
         # Rounding in the lanes limits what further evaluations could improve.
         precision = kernels.lane_precision(rows.logits.dtype) if rows.compiled else 0.0
         return solve_temperature(
