@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         DomaincalWarning,
         InputError,
         MissingDependencyError,
+        PoorHeadWarning,
         SmallDomainWarning,
         UnseenDomainWarning,
     )
@@ -50,6 +51,7 @@ _HOME = {
         "DomaincalWarning",
         "InputError",
         "MissingDependencyError",
+        "PoorHeadWarning",
         "SmallDomainWarning",
         "UnseenDomainWarning",
     ),

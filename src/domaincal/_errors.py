@@ -21,11 +21,15 @@ class DomaincalWarning(UserWarning):
 
 
 class BoundaryWarning(DomaincalWarning):
-    """The best temperature lies at a bound: the data do not determine it."""
+    """The temperature lies at a bound: the rows do not determine one."""
+
+
+class PoorHeadWarning(DomaincalWarning):
+    """Predicted temperatures suit the calibration rows worse than one temperature for all."""
 
 
 class SmallDomainWarning(DomaincalWarning):
-    """A domain has too few rows for its temperature to be used in a regression."""
+    """A domain has too few rows for its temperature to be used."""
 
 
 class UnseenDomainWarning(DomaincalWarning):

@@ -8,7 +8,7 @@ import pandas as pd
 from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 
-_CURE_OF_LOGITS = "drop those rows, or the columns of masked classes (-inf)"
+_CURE_OF_LOGITS = "drop those rows, or lift masked logits (-inf) to about the smallest real one"
 
 
 def check_logits(logits: ArrayLike, *, n_classes: int | None = None) -> Array:
@@ -17,7 +17,7 @@ def check_logits(logits: ArrayLike, *, n_classes: int | None = None) -> Array:
     That all values are finite shows in the first pass over them (:func:`non_finite_logits`), so
     large inputs are not read once more.
     """
-    z = _real_array(logits, "logits")
+    z = real_array(logits, "logits")
     if z.ndim != 2:
         raise InputError(
             f"logits must have two dimensions (rows, classes), got shape {z.shape}. Reshape your "
@@ -48,8 +48,8 @@ def require_finite_logits(logits: Array) -> None:
 def non_finite_logits(logits: Array) -> InputError:
     """The error for logits whose sums came out NaN or infinite."""
     return _non_finite(logits, "logits", _CURE_OF_LOGITS) or InputError(
-        f"logits spread too far for their precision (largest {np.abs(logits).max():.3g}); "
-        "divide them by a constant or pass float64."
+        f"logits spread too far for their precision (largest {np.abs(logits).max():.3g}); lift "
+        "masked logits (such as -1e30) to about the smallest real one, or divide all by a constant."
     )
 
 
@@ -57,8 +57,10 @@ def check_labels(labels: ArrayLike, *, n_rows: int, n_classes: int, name: str = 
     """Integer class index of each row, in its own integer precision."""
     if labels is None:
         raise InputError(
-            f"a calibrator requires y to be passed, but the target y is None; pass {name}=..., the "
-            "class index of each row."
+            "this calibrator requires y to be passed, but the target y is None; pass the class "
+            "index of each row."
+            if name == "y"
+            else f"{name} is None; pass the class index of each row."
         )
     y = np.asarray(labels)
     if y.ndim == 2 and y.shape[1] == 1:
@@ -70,22 +72,23 @@ def check_labels(labels: ArrayLike, *, n_rows: int, n_classes: int, name: str = 
         )
     _require_length(y, name, n_rows)
     if y.dtype.kind not in "iub":
-        whole = _whole_numbers(y)
-        if whole is None:
+        wrong = _first_fraction(y)
+        if wrong is not None:
+            value = y[wrong : wrong + 1].tolist()[0]
             raise InputError(
-                f"{name} must be integer class indices 0..{n_classes - 1}, got dtype {y.dtype} "
-                f"(Unknown label type: e.g. {y[0]!r}); map names with "
-                "numpy.unique(labels, return_inverse=True), in the order of the logits' columns."
+                f"{name} must be integer class indices 0..{n_classes - 1}, got {value!r} in row "
+                f"{wrong} (Unknown label type: {y.dtype}); drop rows without a label, and "
+                "replace class names by their column's number."
             )
-        y = whole
+        y = y.astype(np.int64)
     elif y.dtype.kind == "b":
         y = y.astype(np.int64)
     low, high = y.min(), y.max()
     if low < 0 or high >= n_classes:
         wrong = low if low < 0 else high
         raise InputError(
-            f"{name} contains {wrong}, outside the classes 0..{n_classes - 1} of the logits; "
-            "labels are column numbers, counted from 0."
+            f"{name} contains {wrong}, outside the classes 0..{n_classes - 1}; labels are column "
+            "numbers, counted from 0."
         )
     return y
 
@@ -96,11 +99,11 @@ def check_features(
     """Real 2-D array of features in its own precision; finite values show in the first pass."""
     if features is None:
         raise InputError(f"{needed_by} needs features; pass features=... to fit and predict.")
-    x = _real_array(features, "features")
+    x = real_array(features, "features")
     if x.ndim != 2:
         raise InputError(
-            f"features must have two dimensions (rows, features), got shape {x.shape}; flatten "
-            "the trailing ones with features.reshape(len(features), -1)."
+            f"features must have two dimensions (rows, features), got shape {x.shape}; use "
+            "features.reshape(len(features), -1)."
         )
     _require_length(x, "features", n_rows)
     if x.shape[1] == 0:
@@ -126,22 +129,31 @@ def check_domains(
     """Code of each row's domain and the sorted names: all integers or all strings."""
     if domains is None:
         raise InputError(f"{needed_by} needs domains; pass domains=..., the domain of each row.")
-    # pandas keeps mixed types apart where numpy would turn all into strings.
-    values = domains if isinstance(domains, np.ndarray) else pd.Series(domains).to_numpy()
+    try:
+        # pandas keeps mixed types apart where numpy would turn all into strings.
+        one_type = isinstance(domains, np.ndarray | pd.DataFrame)
+        values = np.asarray(domains) if one_type else pd.Series(domains).to_numpy()
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise InputError(
+            f"domains must be a list or array with the domain of each row, got "
+            f"{type(domains).__name__} ({error}); pass integers or strings."
+        ) from error
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
     if values.ndim != 1:
         raise InputError(
-            f"domains must be a 1-D array with the domain of each row, got shape {values.shape}."
+            f"domains must be a 1-D array with the domain of each row, got shape {values.shape}; "
+            "pass one column."
         )
     _require_length(values, "domains", n_rows)
     if values.dtype.kind == "f":
-        whole = _whole_numbers(values)
-        if whole is None:
-            wrong = values[~(np.isfinite(values) & (values == np.floor(values)))][0]
+        wrong = _first_fraction(values)
+        if wrong is not None:
             raise InputError(
-                f"domains must be integers or strings, got the number {wrong}; give every row a "
-                "domain, e.g. domains.astype(str)."
+                f"domains must be integers or strings, got {values[wrong]} in row {wrong}; give "
+                "every row a domain."
             )
-        values = whole
+        values = values.astype(np.int64)
     if values.dtype.kind not in "iuU":
         values = _plain_names(values)
     codes, names = pd.factorize(values, sort=True)
@@ -152,21 +164,25 @@ def check_sample_weight(sample_weight: ArrayLike | None, *, n_rows: int) -> Floa
     """Finite, non-negative weights with a positive sum, or None."""
     if sample_weight is None:
         return None
-    w = _real_array(sample_weight, "sample_weight").astype(np.float64)
+    w = real_array(sample_weight, "sample_weight").astype(np.float64)
     if w.ndim != 1:
-        raise InputError(f"sample_weight must be 1-D, got shape {w.shape}.")
+        raise InputError(f"sample_weight must be 1-D, got shape {w.shape}; pass one for each row.")
     _require_length(w, "sample_weight", n_rows)
     if not np.isfinite(w).all() or w.min() < 0:
         wrong = w[~(np.isfinite(w) & (w >= 0))][0]
         raise InputError(f"sample_weight contains {wrong}; weights must be finite and >= 0.")
-    if w.sum() == 0:
+    with np.errstate(over="ignore"):
+        total = w.sum()
+    if total == 0:
         raise InputError("sample_weight sums to zero; at least one row needs a positive weight.")
+    if total > 1e100:
+        raise InputError(f"sample_weight sums to {total:.3g}; divide the weights by a constant.")
     return w
 
 
 def check_probabilities(probabilities: ArrayLike) -> Array:
     """Rows of non-negative numbers that sum to 1 (within 1e-3, for float16)."""
-    p = _real_array(probabilities, "probabilities")
+    p = real_array(probabilities, "probabilities")
     if p.ndim != 2 or p.shape[1] < 2:
         raise InputError(
             f"probabilities must have shape (rows, at least 2 classes), got {p.shape}; for a "
@@ -189,7 +205,7 @@ def check_probabilities(probabilities: ArrayLike) -> Array:
 
 def check_confidences(confidences: ArrayLike) -> FloatArray:
     """1-D array of numbers in [0, 1], as float64."""
-    c = _real_array(confidences, "confidences")
+    c = real_array(confidences, "confidences")
     if c.ndim != 1:
         raise InputError(
             f"confidences must be 1-D, the confidence of each prediction, got shape {c.shape}; "
@@ -208,7 +224,7 @@ def check_confidences(confidences: ArrayLike) -> FloatArray:
 
 def check_hits(hits: ArrayLike, *, n_rows: int) -> Array:
     """1-D array of 0 and 1: whether each prediction is right."""
-    h = _real_array(hits, "hits", allow_bool=True)
+    h = real_array(hits, "hits", allow_bool=True)
     if h.ndim != 1:
         raise InputError(f"hits must be 1-D, got shape {h.shape}; pass predicted == labels.")
     _require_length(h, "hits", n_rows)
@@ -229,14 +245,40 @@ def check_count(value: Any, name: str, *, minimum: int = 1) -> int:
     return int(value)
 
 
+def check_number(value: Any, name: str, *, low: float, high: float, closed: bool = False) -> float:
+    """A number between ``low`` and ``high``; with ``closed``, ``low`` itself too."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not real or not (low < value < high or (closed and value == low)):
+        raise InputError(
+            f"{name} must be a number {'>=' if closed else '>'} {low:g} and < {high:g}, got "
+            f"{value!r}."
+        )
+    return float(value)
+
+
+def random_generator(random_state: Any) -> np.random.Generator:
+    """Numpy's generator for a seed."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"random_state must be a whole number >= 0 or a numpy Generator, got {random_state!r}."
+        ) from error
+
+
 def check_option(value: Any, name: str, options: tuple[str, ...]) -> str:
     """One of the named options."""
-    if value not in options:
+    if not isinstance(value, str) or value not in options:
         raise InputError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}.")
     return str(value)
 
 
-def _real_array(values: ArrayLike, name: str, *, allow_bool: bool = False) -> Array:
+def real_array(values: ArrayLike | None, name: str, *, allow_bool: bool = False) -> Array:
+    """An array of real numbers, of any shape."""
+    if values is None:
+        raise InputError(f"{name} is None; pass an array of real numbers.")
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} is a masked array; fill or drop the masked entries first.")
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O":
@@ -268,7 +310,7 @@ def _require_rows(array: Array, name: str) -> None:
 def _require_length(array: Array, name: str, n_rows: int) -> None:
     if len(array) != n_rows:
         raise InputError(
-            f"{name} has {len(array)} rows, but there are {n_rows} rows to go with it; pass one "
+            f"{name} has {len(array)} rows, but the logits or predictions have {n_rows}; pass one "
             "entry for each row."
         )
 
@@ -280,21 +322,23 @@ def _non_finite(array: Array, name: str, cure: str) -> InputError | None:
         bad = ~np.isfinite(array[start : start + size])
         if bad.any():
             where = tuple(int(k[0]) for k in np.nonzero(bad))
-            value = "NaN" if np.isnan(array[start : start + size][where]) else "infinity"
+            value = str(array[start : start + size][where]).replace("nan", "NaN")
             place = ", column ".join(map(str, (where[0] + start, *where[1:])))
             return InputError(f"{name} contains {value} (row {place}); {cure}.")
     return None
 
 
-def _whole_numbers(values: Array) -> IntArray | None:
-    """The values as integers where they are, else None."""
+def _first_fraction(values: Array) -> int | None:
+    """Row of the first value that is not a whole number that float64 can count, or None."""
+    if values.dtype.kind in "US":
+        return 0
     try:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError):
-        return None
-    if not np.isfinite(numbers).all() or (numbers != np.floor(numbers)).any():
-        return None
-    return None if values.dtype.kind in "US" else numbers.astype(np.int64)
+        return 0
+    whole = np.isfinite(numbers) & (np.abs(numbers) < 2.0**53)
+    whole[whole] = numbers[whole] == np.floor(numbers[whole])
+    return None if whole.all() else int(np.argmin(whole))
 
 
 def _plain_names(values: Array) -> Array:
@@ -305,16 +349,17 @@ def _plain_names(values: Array) -> Array:
             f"domains has no value in row {int(np.argmax(missing))}; give every row a domain, "
             "e.g. fill the gaps with 'unknown'."
         )
-    types = {
-        str if isinstance(v, str) else int if isinstance(v, (int, np.integer)) else type(v)
-        for v in values
-    }
+    types = {str if isinstance(v, str) else int if _is_integer(v) else type(v) for v in values}
     if types == {str}:
         return values
-    if types == {int}:
+    if types == {int} and all(abs(int(v)) < 2**63 for v in values):
         return values.astype(np.int64)
     kinds = " and ".join(sorted(t.__name__ for t in types))
     raise InputError(
-        f"domains must be all integers or all strings, got {kinds}; convert them with "
-        "[str(d) for d in domains]."
+        f"domains must be all integers (of 64 bits) or all strings, got {kinds}; convert them to "
+        "strings."
     )
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

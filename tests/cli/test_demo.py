@@ -51,6 +51,7 @@ def test_help(arguments):
 def test_usage_errors_exit_with_2():
     assert _run("nonsense").exit_code == 2
     assert _run("demo", "--seed", "x").exit_code == 2
+    assert _run("demo", "--seed", "-1").exit_code == 2
 
 
 def test_help_imports_nothing_heavy():

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.exceptions import NotFittedError
 
 import domaincal as dc
 from support import CALIBRATORS, fit, small_domains, temperatures
@@ -30,8 +31,8 @@ def _strings(*, empty):
 # What is wrong: argument, value, and what the message must say.
 BAD_FIT = {
     "nan logits": ("logits", _put(DATA.logits, (3, 1), np.nan), r"logits contains NaN \(row 3, column 1\)"),
-    "inf logits": ("logits", _put(DATA.logits, (3, 1), np.inf), r"logits contains infinity \(row 3"),
-    "-inf logits": ("logits", _put(DATA.logits, (3, 1), -np.inf), r"masked classes \(-inf\)"),
+    "inf logits": ("logits", _put(DATA.logits, (3, 1), np.inf), r"logits contains inf \(row 3"),
+    "-inf logits": ("logits", _put(DATA.logits, (3, 1), -np.inf), r"logits contains -inf .* lift masked logits"),
     "1-D logits": ("logits", DATA.logits[:, 0], r"logits must have two dimensions.*logits_from_scores"),
     "3-D logits": ("logits", DATA.logits[:, :, None], r"logits must have two dimensions"),
     "one class": ("logits", DATA.logits[:, :1], r"at least 2 classes, got 1"),
@@ -43,33 +44,42 @@ BAD_FIT = {
     "sparse": ("logits", scipy.sparse.csr_array(DATA.logits), r"logits.*toarray|two dimensions"),
     "label too large": ("y", _put(DATA.labels, 7, N_CLASSES), r"y contains 5, outside the classes 0..4"),
     "label negative": ("y", _put(DATA.labels, 7, -1), r"y contains -1, outside"),
-    "label 1.5": ("y", _put(DATA.labels.astype(float), 0, 1.5), r"y must be integer class indices"),
-    "label nan": ("y", _put(DATA.labels.astype(float), 0, np.nan), r"y must be integer class indices"),
-    "label names": ("y", DATA.labels.astype(str), r"y must be integer class indices.*numpy.unique"),
+    "label 1.5": ("y", _put(DATA.labels.astype(float), 0, 1.5), r"y must be integer class indices 0..4, got 1.5 in row 0"),
+    "label nan": ("y", _put(DATA.labels.astype(float), 6, np.nan), r"got nan in row 6"),
+    "label names": ("y", DATA.labels.astype(str), r"y must be integer class indices.*row 0.*column's number"),
     "one-hot": ("y", np.eye(N_CLASSES)[DATA.labels], r"y must be a 1-D.*argmax"),
-    "short labels": ("y", DATA.labels[:-1], rf"y has {N - 1} rows, but there are {N}"),
+    "short labels": ("y", DATA.labels[:-1], rf"y has {N - 1} rows, but the logits .* have {N}"),
     "nan weight": ("sample_weight", _put(np.ones(N), 3, np.nan), r"sample_weight contains nan"),
     "negative weight": ("sample_weight", _put(np.ones(N), 3, -1.0), r"sample_weight contains -1"),
+    "huge weight": ("sample_weight", np.full(N, 1e308), r"sample_weight sums to inf"),
+    "masked": ("logits", np.ma.masked_less(DATA.logits, 0), r"logits is a masked array"),
+    "nothing": ("logits", None, r"logits is None"),
+    "no labels": ("y", None, r"y is None"),
     "no weight": ("sample_weight", np.zeros(N), r"sample_weight sums to zero"),
     "short weight": ("sample_weight", np.ones(N - 1), r"sample_weight has"),
 }  # fmt: skip
 BAD_DOMAINS = {
     "missing": ("domains", None, r"needs domains; pass domains="),
     "short": ("domains", DATA.domains[:-1], r"domains has"),
-    "2-D": ("domains", DATA.domains[:, None], r"domains must be a 1-D"),
-    "mixed": ("domains", _strings(empty=4), r"all integers or all strings, got int and str"),
-    "mixed list": ("domains", list(_strings(empty=4)), r"all integers or all strings"),
+    "2-D": ("domains", np.stack([DATA.domains] * 2, axis=1), r"domains must be a 1-D"),
+    "set": ("domains", {1, 2}, r"domains must be a list or array"),
+    "huge": ("domains", [2**70 + k for k in range(N)], r"integers \(of 64 bits\)"),
+    "overflow": ("domains", np.arange(N) * 1e300, r"got 1e\+300 in row 1"),
+    "booleans": ("domains", np.arange(N) % 2 == 0, r"got bool"),
+    "objects": ("domains", (np.arange(N) % 2 == 0).astype(object), r"got bool"),
+    "mixed": ("domains", _strings(empty=4), r"all integers .* or all strings, got int and str"),
+    "mixed list": ("domains", list(_strings(empty=4)), r"all integers .* or all strings"),
     "none": ("domains", _strings(empty=None), r"no value in row 4"),
-    "nan": ("domains", _put(np.zeros(N), 4, np.nan), r"got the number nan"),
-    "fraction": ("domains", np.full(N, 0.5), r"integers or strings, got the number 0.5"),
-    "weightless": ("sample_weight", (DATA.domains != "domain-0") * 1.0, r"of domain 'domain-0' sums to 0"),
+    "nan": ("domains", _put(np.zeros(N), 4, np.nan), r"got nan in row 4"),
+    "fraction": ("domains", np.full(N, 0.5), r"integers or strings, got 0.5 in row 0"),
+    "weightless": ("sample_weight", (DATA.domains != "domain-0") * 1.0, r"sums to zero in domain 'domain-0'"),
 }  # fmt: skip
 BAD_FEATURES = {
     "missing": ("features", None, r"MultiDomainTemperatureScaling needs features; pass features="),
     "1-D": ("features", DATA.features[:, 0], r"features must have two dimensions"),
     "4-D": ("features", DATA.features[:, :, None, None], r"features must.*reshape"),
     "nan": ("features", _put(DATA.features, (5, 2), np.nan), r"features contains NaN \(row 5, column 2"),
-    "inf": ("features", _put(DATA.features, (5, 2), np.inf), r"features contains infinity"),
+    "inf": ("features", _put(DATA.features, (5, 2), np.inf), r"features contains inf"),
     "short": ("features", DATA.features[:-1], r"features has"),
     "no columns": ("features", DATA.features[:, :0], r"at least one column"),
     "huge": ("features", DATA.features * 1e200, r"too large to be squared"),
@@ -117,7 +127,13 @@ def test_bad_features(name, case):
         ({"clip": (2.0, 1.0)}, r"clip must be 'auto', None or a pair"),
         ({"clip": "none"}, r"clip must be"),
         ({"clip": 3.0}, r"clip must be"),
-        ({"alpha": -1.0}, r"alpha must be"),
+        ({"head": "ridge", "alpha": -1.0}, r"alpha must be a number >= 0"),
+        ({"head": "ridge", "alpha": "x"}, r"alpha must be a number"),
+        ({"alpha": 1.0}, r"alpha=1.0 has no meaning for head='ols'"),
+        ({"clip": {1.0, 2.0}}, r"clip must be"),
+        ({"clip": np.array([1.0, 2.0])}, r"clip must be"),
+        ({"head": np.array(["ols"])}, r"head must be one of"),
+        ({"fit_intercept": "no"}, r"fit_intercept must be True or False"),
     ],
 )
 def test_bad_parameters(options, message):
@@ -205,11 +221,11 @@ def test_integer_logits(kernel):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_probabilities_keep_the_precision_of_the_logits(dtype):
+def test_probabilities_of_single_precision(dtype):
     z = DATA.logits.astype(dtype)
     p = dc.TemperatureScaling().fit(z, DATA.labels).predict_proba(z)
-    assert p.dtype == dtype
-    assert np.abs(p.astype(float).sum(axis=1) - 1).max() < 2e-3
+    assert p.dtype == np.float32
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -258,24 +274,31 @@ def test_a_degenerate_domain_is_named_and_left_out(kernel, name, method):
         warnings.simplefilter("always")
         fitted = fit(CALIBRATORS[method](), data)
     wanted = dc.SmallDomainWarning if "row" in name else dc.BoundaryWarning
+    reason = {
+        "all right": "No row is wrong", "all wrong": "The labels contradict the logits",
+        "all equal": "all equal",
+    }  # fmt: skip
     named = [w for w in caught if issubclass(w.category, wanted)]
     assert len(named) == 1
-    assert "'domain-3'" in str(named[0].message)
+    assert "in domain 'domain-3'" in str(named[0].message)
+    assert reason.get(name, "add rows or merge domains") in str(named[0].message)
     assert named[0].filename.endswith("support.py")  # the line that called fit
     t = fitted.domain_temperatures_
     assert (np.isfinite(t) & (t > 0)).all()
     assert len(t) == 6
     predicted = temperatures(fitted, data)
     assert (np.isfinite(predicted) & (predicted > 0)).all()
-    if method != "domain-ts":
-        assert "domain-3" not in fitted.used_domains_
+    assert "domain-3" not in fitted.used_domains_
+    if method == "domain-ts":
+        np.testing.assert_array_equal(predicted[data.domains == "domain-3"], fitted.temperature_)
+    else:
         rest = fit(CALIBRATORS[method](), data.select(data.domains != "domain-3"))
         np.testing.assert_allclose(fitted.coef_, rest.coef_, rtol=1e-6, atol=1e-9)
 
 
 @every_calibrator
 @pytest.mark.parametrize("right", [True, False])
-@pytest.mark.filterwarnings("ignore::domaincal.BoundaryWarning")
+@pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
 def test_all_rows_right_or_wrong(kernel, make, right):
     labels = DATA.logits.argmax(axis=1) if right else DATA.logits.argmin(axis=1)
     data = dc.CalibrationData(
@@ -363,10 +386,53 @@ def test_bad_bins(n_bins):
         dc.confidence_calibration_error([0.5], [1], n_bins=n_bins)
 
 
-def test_bins_of_other_edges_cannot_be_added():
+def test_bins_can_be_summed_but_not_mixed():
     a, b = (dc.BinSums.from_confidences([0.5], [1], n_bins=m) for m in (5, 6))
+    assert sum([a, a]).n == 2.0
     with pytest.raises(dc.InputError, match="same edges"):
         a + b
+    with pytest.raises(TypeError):
+        sum([a, 3])
+
+
+def test_the_floor_needs_whole_weights():
+    p, y = [[0.75, 0.25], [0.75, 0.25]], [0, 1]
+    repeated = dc.excess_calibration_error(p * 2, y * 2)
+    assert dc.excess_calibration_error(p, y, sample_weight=[2, 2]) == pytest.approx(repeated)
+    assert dc.expected_calibration_error(p, y, sample_weight=[0.5, 0.5]) == 0.25
+    with pytest.raises(dc.InputError, match="whole weights"):
+        dc.excess_calibration_error(p, y, sample_weight=[0.3, 0.3])
+
+
+def test_a_failed_fit_leaves_what_was_there():
+    calibrator = dc.MultiDomainTemperatureScaling("ridge")
+    bad = _put(DATA.features, (3, 1), np.nan)
+    with pytest.raises(dc.InputError):
+        calibrator.fit(DATA.logits, DATA.labels, features=bad, domains=DATA.domains)
+    with pytest.raises(NotFittedError):
+        calibrator.predict_proba(DATA.logits, features=DATA.features)
+    before = dict(vars(fit(calibrator, DATA)))
+    with pytest.raises(dc.InputError):
+        calibrator.fit(2 * DATA.logits, DATA.labels, features=bad, domains=DATA.domains)
+    assert vars(calibrator) == before
+
+
+def test_a_refit_leaves_nothing_of_the_first():
+    calibrator = fit(dc.MultiDomainTemperatureScaling("ridge"), DATA)
+    assert calibrator.alpha_ > 0
+    assert len(calibrator.alpha_search_) == 9
+    fit(calibrator.set_params(head="ols"), DATA)
+    assert calibrator.alpha_ == 0
+    assert len(calibrator.alpha_search_) == 0
+
+
+def test_features_without_a_mean_are_warned_of():
+    """Without an intercept, predictions for standardised features collapse to the lower clip."""
+    standard = (DATA.features - DATA.features.mean(axis=0)) / DATA.features.std(axis=0)
+    arguments = {"features": standard, "domains": DATA.domains}
+    with pytest.warns(dc.PoorHeadWarning, match="fit_intercept=True"):
+        dc.MultiDomainTemperatureScaling().fit(DATA.logits, DATA.labels, **arguments)
+    dc.MultiDomainTemperatureScaling(fit_intercept=True).fit(DATA.logits, DATA.labels, **arguments)
 
 
 def test_logits_from_probabilities():
@@ -376,8 +442,9 @@ def test_logits_from_probabilities():
     # The two cases that public packages tell apart by guessing.
     with pytest.raises(dc.InputError, match="sum to 1"):
         dc.logits_from_probabilities([[0.2, 0.8], [0.5, 0.6]])
-    with pytest.raises(dc.InputError, match="floor"):
-        dc.logits_from_probabilities(p, floor=0.0)
+    for floor in (0.0, 1.0, "x"):
+        with pytest.raises(dc.InputError, match="floor must be a number > 0 and < 1"):
+            dc.logits_from_probabilities(p, floor=floor)
 
 
 def test_logits_from_scores():
@@ -388,6 +455,7 @@ def test_logits_from_scores():
         .predict_proba(dc.logits_from_scores(s))
     )
     np.testing.assert_allclose(p[:, 1], 1 / (1 + np.exp(-s)))
-    for bad, message in [([[1.0, 2.0]], "1-D"), ([np.nan], "scores contains nan"), ([], "1-D")]:
+    for bad, message in [([[1.0, 2.0]], "1-D"), ([np.nan], "scores contains nan"), ([], "1-D"),
+                         (["a"], "real numbers"), ([1j], "Complex"), (None, "None")]:  # fmt: skip
         with pytest.raises(dc.InputError, match=message):
             dc.logits_from_scores(bad)

@@ -70,8 +70,14 @@ def test_names_of_methods():
     ]  # fmt: skip
     with pytest.raises(dc.InputError, match="twice"):
         dc.evaluate([dc.MaxSoftmax(), dc.MaxSoftmax()], train=DATA, test=DATA)
-    with pytest.raises(dc.InputError, match="calibrators is empty"):
-        dc.evaluate([], train=DATA, test=DATA)
+    for empty in ([], {}):
+        with pytest.raises(dc.InputError, match="calibrators is empty"):
+            dc.evaluate(empty, train=DATA, test=DATA)
+    for wrong in (dc.TemperatureScaling, "ts", {"a": 3}):
+        with pytest.raises(dc.InputError, match="no calibrator; pass instances"):
+            dc.evaluate(wrong, train=DATA, test=DATA)
+    with pytest.raises(dc.InputError, match="train must be CalibrationData, got tuple"):
+        dc.evaluate(dc.MaxSoftmax(), train=(1, 2), test=DATA)
 
 
 def test_rows_without_domains_are_one_domain_and_without_labels_an_error():
@@ -101,7 +107,9 @@ def test_split_domains():
     ind, ood = dc.split_domains(DATA, ["domain-1"])
     assert ood.domain_names.tolist() == ["domain-1"]
     assert len(ind) + len(ood) == len(DATA)
+    assert len(dc.split_domains(DATA, (n for n in ["domain-1"]))[1]) == len(ood)
     for names, message in [(["x"], "'x', which is no domain"), ([], "none of the 6"),
+                           ("domain-1", r"pass \['domain-1'\]"), (1, "list of domains"),
                            (DATA.domain_names.tolist(), "all of the 6")]:  # fmt: skip
         with pytest.raises(dc.InputError, match=message):
             dc.split_domains(DATA, names)
@@ -123,6 +131,32 @@ def test_synthetic_domains_are_what_they_say():
     assert data.logits.shape == (150, 4)
     same, _ = dc.make_multi_domain(3, 50, 4, 2, temperatures=(2.0, 2.0), random_state=1)
     np.testing.assert_array_equal(same.logits, data.logits)
-    for options in ({"n_domains": 0}, {"n_classes": 1}, {"temperatures": (3.0, 1.0)}):
+    for options in (
+        {"n_domains": 0}, {"n_classes": 1}, {"temperatures": (3.0, 1.0)}, {"temperatures": 2.0},
+        {"noise": -1.0}, {"noise": np.nan}, {"random_state": -1},
+    ):  # fmt: skip
         with pytest.raises(dc.InputError, match=next(iter(options))):
             dc.make_multi_domain(**options)
+
+
+def test_selecting_rows():
+    assert len(DATA.select([2, 0])) == 2
+    assert len(DATA.select(DATA.domains == "domain-1")) == 80
+    for rows, message in [([], "empty"), ([999], "do not fit"), ([True], "do not fit"),
+                          ("domain-1", "row numbers, a mask")]:  # fmt: skip
+        with pytest.raises(dc.InputError, match=message):
+            DATA.select(rows)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_nll_does_not_depend_on_the_precision_of_the_logits(dtype):
+    """A probability that single precision rounds to 0 keeps its price in the table."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(0, 2, size=(400, 10))
+    labels = np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
+    z = (30 * scores).astype(np.float16).astype(dtype)
+    data = dc.CalibrationData(z, labels=labels)
+    found = dc.evaluate(dc.MaxSoftmax(), train=data, test=data).loc[0, "nll"]
+    exact = z.astype(np.float64)
+    log_p = exact - np.logaddexp.reduce(exact, axis=1, keepdims=True)
+    assert found == pytest.approx(-log_p[np.arange(400), labels].mean(), rel=1e-6)

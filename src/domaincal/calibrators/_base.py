@@ -93,12 +93,12 @@ class TemperatureCalibrator(BaseEstimator, ABC):
     ) -> Array:
         """Calibrated probabilities ``softmax(logits / T)``, shape (n, n_classes).
 
-        float16 and float32 logits keep their precision; all else gives float64.
+        float32 for float16 and float32 logits, float64 for all else.
         """
         z = self._check(logits)
         beta = 1.0 / self._temperatures(len(z), features, domains)
         single = z.dtype.kind == "f" and z.dtype.itemsize <= 4
-        out = np.empty(z.shape, z.dtype.newbyteorder("=") if single else np.float64)
+        out = np.empty(z.shape, np.float32 if single else np.float64)
 
         def fill(block: slice) -> bool:
             plain.softmax(z[block], beta if beta.size == 1 else beta[block], out[block])

@@ -4,7 +4,7 @@ import numpy as np
 
 from domaincal._errors import InputError
 from domaincal._typing import ArrayLike, FloatArray
-from domaincal._validation import check_probabilities
+from domaincal._validation import check_number, check_probabilities, real_array
 
 
 def logits_from_probabilities(probabilities: ArrayLike, *, floor: float = 1e-12) -> FloatArray:
@@ -23,8 +23,7 @@ def logits_from_probabilities(probabilities: ArrayLike, *, floor: float = 1e-12)
     >>> logits_from_probabilities([[0.2, 0.8], [0.5, 0.5]]).round(3).tolist()
     [[-1.609, -0.223], [-0.693, -0.693]]
     """
-    if not 0.0 < floor < 1.0:
-        raise InputError(f"floor must lie between 0 and 1, got {floor!r}; the default is 1e-12.")
+    check_number(floor, "floor", low=0.0, high=1.0)
     p = check_probabilities(probabilities).astype(np.float64)
     np.maximum(p, floor, out=p)
     return np.asarray(np.log(p, out=p))
@@ -43,7 +42,7 @@ def logits_from_scores(scores: ArrayLike) -> FloatArray:
     >>> logits_from_scores([-1.5, 2.0]).tolist()
     [[0.0, -1.5], [0.0, 2.0]]
     """
-    s = np.asarray(scores, dtype=np.float64)
+    s = real_array(scores, "scores").astype(np.float64)
     if s.ndim == 2 and s.shape[1] == 1:
         s = s[:, 0]
     if s.ndim != 1 or len(s) == 0:

@@ -1,6 +1,7 @@
 """One temperature for each known domain."""
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ from domaincal._errors import BoundaryWarning, InputError, SmallDomainWarning, U
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_domains, check_labels, check_logits, check_sample_weight
 from domaincal.calibrators._base import TemperatureCalibrator
-from domaincal.calibrators.temperature import fit_pooled
+from domaincal.calibrators.temperature import fit_pooled, why_at_bound
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 
 #: A domain with fewer rows does not enter a regression of temperatures.
@@ -20,7 +21,8 @@ class DomainTemperatureScaling(TemperatureCalibrator):
     """Temperature scaling on each domain separately; T_k is looked up by the domain's name.
 
     At prediction ``domains`` is needed. A domain that was not in the fit gets the pooled
-    temperature and an :class:`UnseenDomainWarning`.
+    temperature and an :class:`UnseenDomainWarning`; so does, without another warning, a domain
+    whose own temperature its rows do not determine (fewer than 10, or T_k at a bound).
 
     Attributes
     ----------
@@ -28,6 +30,8 @@ class DomainTemperatureScaling(TemperatureCalibrator):
         Pooled temperature, of all rows.
     domain_temperatures_, domain_standard_errors_ : Series indexed by domain
         T_k, and the standard error of log T_k (NaN at a bound).
+    used_domains_ : array
+        Domains whose T_k is used: at least 10 rows, T_k not at a bound.
     n_iter_ : int
         Passes over all rows for the T_k.
     n_classes_ : int
@@ -57,11 +61,13 @@ class DomainTemperatureScaling(TemperatureCalibrator):
         labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
         codes, names = check_domains(domains, n_rows=len(z), needed_by=type(self).__name__)
         weight = check_sample_weight(sample_weight, n_rows=len(z))
-        fit, _ = fit_domains(z, labels, codes, names, weight)
+        fit, used = fit_domains(z, labels, codes, names, weight)
+        pooled = fit_pooled(z, labels, weight)
         self.n_classes_ = z.shape[1]
-        self.temperature_ = float(fit_pooled(z, labels, weight).temperature[0])
+        self.temperature_ = float(pooled.temperature[0])
         self.domain_temperatures_ = by_domain(fit.temperature, names, "temperature")
         self.domain_standard_errors_ = by_domain(fit.standard_error, names, "standard_error")
+        self.used_domains_ = names[used]
         self.n_iter_ = fit.n_iter
         return self
 
@@ -69,17 +75,19 @@ class DomainTemperatureScaling(TemperatureCalibrator):
         self, n_rows: int, features: ArrayLike | None, domains: ArrayLike | None
     ) -> FloatArray:
         codes, names = check_domains(domains, n_rows=n_rows, needed_by=type(self).__name__)
-        known = self.domain_temperatures_.reindex(pd.Index(names))
-        unseen = known.index[known.isna()].tolist()
+        asked = pd.Index(names)
+        unseen = asked[~asked.isin(self.domain_temperatures_.index)].tolist()
         if unseen:
             warnings.warn(
-                f"domain {_listed(unseen)} not seen in the fit; the pooled temperature "
+                f"{_listed(unseen)} not seen in the fit, whose names are "
+                f"{type(self.domain_temperatures_.index[0]).__name__}; the pooled temperature "
                 f"{self.temperature_:.4g} is used. MultiDomainTemperatureScaling predicts "
                 "temperatures for new domains.",
                 UnseenDomainWarning,
                 stacklevel=3,
             )
-        return np.asarray(known.fillna(self.temperature_), np.float64)[codes]
+        used = self.domain_temperatures_.loc[self.used_domains_]
+        return np.asarray(used.reindex(asked, fill_value=self.temperature_), np.float64)[codes]
 
 
 def fit_domains(
@@ -92,25 +100,27 @@ def fit_domains(
         empty = names[np.bincount(codes, weight, minlength=n_domains) == 0]
         if len(empty):
             raise InputError(
-                f"sample_weight of domain {_listed(empty)} sums to 0; leave those rows out."
+                f"sample_weight sums to zero in {_listed(empty)}; leave those rows out."
             )
     fit = fit_temperature(LabelledRows(logits, labels, codes, n_domains, weight))
     small = rows < MINIMUM_ROWS
     if small.any():
         warnings.warn(
-            f"domain {_listed(names[small])} has fewer than {MINIMUM_ROWS} rows: its temperature "
-            "is hardly determined and enters no regression; add rows or merge domains.",
+            f"fewer than {MINIMUM_ROWS} rows in {_listed(names[small])}: too few to determine a "
+            "temperature, which stays readable but is not used; add rows or merge domains.",
             SmallDomainWarning,
             stacklevel=3,
         )
     if fit.at_bound.any():
-        warnings.warn(
-            f"the temperature of domain {_listed(names[fit.at_bound])} lies at its bound: the "
-            "rows are all right, all wrong or all equal, or a few logits dwarf the rest (masked "
-            "classes); add rows, merge domains or cut such columns.",
-            BoundaryWarning,
-            stacklevel=3,
-        )
+        reasons = np.array(why_at_bound(fit), object)
+        for reason in sorted(set(reasons[fit.at_bound])):
+            bound = fit.at_bound & (reasons == reason)
+            warnings.warn(
+                f"temperature at its bound in {_listed(names[bound])}; it stays readable but is "
+                f"not used. {reason}",
+                BoundaryWarning,
+                stacklevel=3,
+            )
     return fit, ~(small | fit.at_bound)
 
 
@@ -119,6 +129,7 @@ def by_domain(values: FloatArray, names: Array, label: str) -> "pd.Series[float]
     return pd.Series(values, index=pd.Index(names, name="domain"), name=label)
 
 
-def _listed(names: Array | list[object]) -> str:
-    shown = ", ".join(repr(getattr(n, "item", lambda n=n: n)()) for n in list(names)[:10])
-    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
+def _listed(names: Array | Sequence[object]) -> str:
+    shown = ", ".join(repr(name) for name in np.asarray(names, object)[:10].tolist())
+    more = "" if len(names) <= 10 else f" and {len(names) - 10} more"
+    return f"domain{'s' if len(names) > 1 else ''} {shown}{more}"

@@ -1,16 +1,19 @@
 """Multi-domain temperature scaling: the temperature of a row, predicted from its features."""
 
+import warnings
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
-from domaincal._errors import InputError
-from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
+from domaincal._errors import InputError, PoorHeadWarning
+from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import (
     check_domains,
     check_features,
     check_labels,
     check_logits,
+    check_number,
     check_option,
     check_sample_weight,
     non_finite_features,
@@ -20,8 +23,11 @@ from domaincal.calibrators._heads import fit_linear, search_alpha
 from domaincal.calibrators._targets import AUTO_CLIP_FACTOR, TARGETS, Target, TemperatureTarget
 from domaincal.calibrators.domain_temperature import by_domain, fit_domains
 from domaincal.calibrators.temperature import fit_pooled
-from domaincal.statistics import LabelledRows, LinearMap
+from domaincal.statistics import LabelledRows, LinearMap, TemperatureFit
 from domaincal.statistics.solver import TEMPERATURE_BOUNDS
+
+# How much higher the NLL of the calibration rows may be than at the pooled temperature.
+_POOR_HEAD = 1.01
 
 
 class MultiDomainTemperatureScaling(TemperatureCalibrator):
@@ -39,7 +45,8 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         Regress T, log T or 1 / T. Where the T_k lie far apart, least squares on T can predict
         negative temperatures, which are clipped; log T cannot become negative.
     fit_intercept : bool, default False
-        The paper's formula has none.
+        The paper's formula has none, which suits features with a mean, such as those after a
+        ReLU. Standardised features need an intercept.
     domain_weight : {"sample", "equal"}, default "sample"
         Each row counts the same, or each domain does.
     clip : "auto", None or (low, high), default "auto"
@@ -62,9 +69,9 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
     intercept_ : float
     clip_ : (low, high)
     alpha_ : float
-        Only for ridge; 0 means that no domain could be used.
+        Ridge's penalty; 0 for "ols".
     alpha_search_ : DataFrame
-        Only where alpha was chosen: alpha, domains held out, their mean NLL.
+        Candidates for alpha, domains held out, their mean NLL; empty where none was chosen.
     n_iter_ : int
         Passes over all rows for the T_k.
     n_classes_ : int
@@ -116,63 +123,64 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
 
         fit, used = fit_domains(z, labels, codes, names, weight)
         pooled = fit_pooled(z, labels, weight)
+        temperatures = np.where(used, fit.temperature, np.nan)
+        rows = LabelledRows(z, labels, codes, len(names), weight)
+        limits = self._limits(temperatures, pooled)
+        guard = TemperatureTarget(self.target, *limits)
+        solution, alpha, search = self._fit_head(rows, x, temperatures, pooled, guard)
+        _warn_of_poor_head(rows, guard.to_temperature(solution(x)), pooled)
+
         self.n_classes_ = z.shape[1]
         self.temperature_ = float(pooled.temperature[0])
         self.domain_temperatures_ = by_domain(fit.temperature, names, "temperature")
         self.domain_standard_errors_ = by_domain(fit.standard_error, names, "standard_error")
         self.used_domains_ = names[used]
         self.n_iter_ = fit.n_iter
-
-        temperatures = np.where(used, fit.temperature, np.nan)
-        self.clip_ = self._limits(temperatures, float(pooled.scale[0]))
-        regression_weight = self._regression_weight(codes, used, weight)
-        solution = self._fit_head(z, labels, x, codes, temperatures, regression_weight)
+        self.clip_ = limits
         self.coef_ = solution.coef
         self.intercept_ = solution.intercept
+        self.alpha_ = alpha
+        self.alpha_search_ = search
         return self
 
     def _fit_head(
         self,
-        z: Array,
-        labels: Array,
+        rows: LabelledRows,
         x: Array,
-        codes: IntArray,
         temperatures: FloatArray,
-        weight: FloatArray | None,
-    ) -> LinearMap:
-        known = TemperatureTarget(self.target, *self.clip_)
+        pooled: TemperatureFit,
+        guard: TemperatureTarget,
+    ) -> tuple[LinearMap, float, pd.DataFrame]:
+        """The map from features to targets, its alpha, and the search that found it."""
+        no_search = pd.DataFrame(columns=["alpha", "n_domains", "nll"])
+        codes = np.asarray(rows.group)
         if np.isnan(temperatures).all():
-            if self.head == "ridge":
-                self.alpha_ = 0.0
-            pooled = known.from_temperature(np.array([self.temperature_]))
-            return LinearMap(np.zeros(x.shape[1]), float(pooled[0]))
-        targets = known.from_temperature(temperatures)
+            constant = guard.from_temperature(pooled.temperature)[0]
+            return LinearMap(np.zeros(x.shape[1]), float(constant)), 0.0, no_search
+        targets = guard.from_temperature(temperatures)
+        weight = self._regression_weight(rows, ~np.isnan(temperatures))
         intercept = self.fit_intercept
-        if self.head == "ols":
-            return fit_linear(x, codes, targets, weight=weight, alpha=0.0, fit_intercept=intercept)
-        if self.alpha is not None:
-            self.alpha_ = float(self.alpha)
-            return fit_linear(
-                x, codes, targets, weight=weight, alpha=self.alpha_, fit_intercept=intercept
+        if self.head == "ols" or self.alpha is not None:
+            alpha = 0.0 if self.alpha is None else float(self.alpha)
+            solution = fit_linear(
+                x, codes, targets, weight=weight, alpha=alpha, fit_intercept=intercept
             )
-
-        def known_without(fold: np.ndarray) -> TemperatureTarget:
-            if self.clip != "auto":
-                return known
-            return TemperatureTarget(self.target, *_auto_limits(temperatures[~fold]))
+            return solution, alpha, no_search
 
         def held_out_nll(values: FloatArray, fold: np.ndarray) -> FloatArray:
-            beta = 1.0 / known_without(fold).to_temperature(values)
-            sums = LabelledRows(z, labels, codes, len(fold), weight).sums(beta, one_each=True)
+            limits = self._limits(np.where(fold, np.nan, temperatures), pooled)
+            predicted = TemperatureTarget(self.target, *limits).to_temperature(values)
+            sums = rows.sums(1.0 / predicted, one_each=True)
             return np.asarray(sums.nll[fold] / sums.weight[fold])
 
-        self.alpha_, self.alpha_search_, equations = search_alpha(
+        alpha, search, equations = search_alpha(
             x, codes, targets, weight=weight, fit_intercept=intercept, held_out_nll=held_out_nll
         )
-        return fit_linear(
-            x, codes, targets, weight=weight, alpha=self.alpha_, fit_intercept=intercept,
+        solution = fit_linear(
+            x, codes, targets, weight=weight, alpha=alpha, fit_intercept=intercept,
             equations=equations,
         )  # fmt: skip
+        return solution, alpha, search
 
     def _temperatures(
         self, n_rows: int, features: ArrayLike | None, domains: ArrayLike | None
@@ -185,46 +193,58 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
             raise non_finite_features(x)
         return TemperatureTarget(self.target, *self.clip_).to_temperature(values)
 
-    def _limits(self, temperatures: FloatArray, scale: float) -> tuple[float, float]:
+    def _limits(self, temperatures: FloatArray, pooled: TemperatureFit) -> tuple[float, float]:
         """Smallest and largest temperature that a prediction may have."""
-        if self.clip is None and scale > 0:
-            return TEMPERATURE_BOUNDS[0] * scale, TEMPERATURE_BOUNDS[1] * scale
-        if isinstance(self.clip, tuple | list):
-            return float(self.clip[0]), float(self.clip[1])
-        none_used = np.isnan(temperatures).all()
-        return _auto_limits(np.array([self.temperature_]) if none_used else temperatures)
+        if self.clip is None and pooled.scale[0] > 0:
+            low, high = np.array(TEMPERATURE_BOUNDS) * pooled.scale[0]
+        elif self.clip is None or self.clip == "auto":
+            none_used = np.isnan(temperatures).all()
+            known = pooled.temperature if none_used else temperatures
+            low, high = np.nanmin(known) / AUTO_CLIP_FACTOR, np.nanmax(known) * AUTO_CLIP_FACTOR
+        else:
+            low, high = self.clip
+        return float(low), float(high)
 
-    def _regression_weight(
-        self, codes: IntArray, used: np.ndarray, weight: FloatArray | None
-    ) -> FloatArray | None:
+    def _regression_weight(self, rows: LabelledRows, used: np.ndarray) -> FloatArray | None:
         """Weight of each row in the regression; with "equal", all domains weigh the same."""
         if self.domain_weight == "sample":
-            return weight
-        totals = np.bincount(codes, weight, minlength=len(used)).astype(np.float64)
-        mean = totals[used].mean() if used.any() else 1.0
-        return np.asarray((mean / totals)[codes] * (1.0 if weight is None else weight))
+            return rows.weight
+        codes = np.asarray(rows.group)
+        totals = np.bincount(codes, rows.weight, minlength=len(used)).astype(np.float64)
+        of_domain = totals[used].mean() / totals
+        return np.asarray(of_domain[codes] * (1.0 if rows.weight is None else rows.weight))
 
     def _check_parameters(self) -> None:
         check_option(self.head, "head", ("ols", "ridge"))
         check_option(self.target, "target", TARGETS)
         check_option(self.domain_weight, "domain_weight", ("sample", "equal"))
-        if self.alpha is not None and not 0.0 <= self.alpha < np.inf:
-            raise InputError(f"alpha must be a finite number >= 0 or None, got {self.alpha!r}.")
-        if self.clip is None or self.clip == "auto":
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise InputError(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
+        if self.alpha is not None:
+            check_number(self.alpha, "alpha", low=0.0, high=np.inf, closed=True)
+            if self.head == "ols":
+                raise InputError(
+                    f"alpha={self.alpha!r} has no meaning for head='ols'; use head='ridge'."
+                )
+        if self.clip is None or (isinstance(self.clip, str) and self.clip == "auto"):
             return
-        try:
-            low, high = self.clip
-            right = 0.0 < low < high < np.inf
-        except (TypeError, ValueError):
-            right = False
-        if not right:
+        pair = isinstance(self.clip, tuple | list) and len(self.clip) == 2
+        if not (pair and 0.0 < self.clip[0] < self.clip[1] < np.inf):
             raise InputError(
                 f"clip must be 'auto', None or a pair 0 < low < high, got {self.clip!r}."
             )
 
 
-def _auto_limits(temperatures: FloatArray) -> tuple[float, float]:
-    return (
-        float(np.nanmin(temperatures)) / AUTO_CLIP_FACTOR,
-        float(np.nanmax(temperatures)) * AUTO_CLIP_FACTOR,
-    )
+def _warn_of_poor_head(rows: LabelledRows, predicted: FloatArray, pooled: TemperatureFit) -> None:
+    """Compare the NLL of the calibration rows with that at the pooled temperature."""
+    one_each = rows.sums(1.0 / predicted, one_each=True).nll.sum()
+    for_all = rows.sums(np.full(rows.n_groups, 1.0 / pooled.temperature[0])).nll.sum()
+    if one_each > _POOR_HEAD * for_all:
+        warnings.warn(
+            "the predicted temperatures suit the calibration rows worse than one temperature for "
+            f"all (NLL {one_each / for_all:.2f} times as high). Features without a mean "
+            "(standardised ones) need fit_intercept=True; else the features may not tell the "
+            "domains apart: use TemperatureScaling.",
+            PoorHeadWarning,
+            stacklevel=3,
+        )

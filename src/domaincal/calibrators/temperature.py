@@ -61,14 +61,26 @@ class TemperatureScaling(TemperatureCalibrator):
 
 
 def fit_pooled(logits: Array, labels: Array, weight: FloatArray | None) -> TemperatureFit:
-    """One temperature for all rows, with a warning where the data do not determine it."""
+    """One temperature for all rows, with a warning where the rows do not determine it."""
     fit = fit_temperature(LabelledRows(logits, labels, weight=weight))
     if fit.at_bound[0]:
         warnings.warn(
-            f"the temperature {fit.temperature[0]:.3g} of all {len(labels)} rows lies at its "
-            "bound: the rows are all right, all wrong or all equal, or a few logits dwarf the "
-            "rest (masked classes); calibrate on more rows or cut such columns.",
+            f"temperature at its bound for all {len(labels)} rows together: T = "
+            f"{fit.temperature[0]:.3g}. {why_at_bound(fit)[0]}",
             BoundaryWarning,
             stacklevel=3,
         )
     return fit
+
+
+def why_at_bound(fit: TemperatureFit) -> list[str]:
+    """What may be wrong with each group whose temperature is at a bound, and the cure."""
+    return [
+        "The logits of a row are all equal: there is nothing to calibrate."
+        if not scale > 0
+        else "No row is wrong, or a few logits dwarf the rest: calibrate on more rows, lift masked "
+        "logits (such as -1e9) to about the smallest real one."
+        if t < scale
+        else "The labels contradict the logits: check the order of rows and of classes."
+        for t, scale in zip(fit.temperature, fit.scale, strict=True)
+    ]

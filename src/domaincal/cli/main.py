@@ -10,7 +10,10 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--seed", default=0, show_default=True, help="Seed of the synthetic data.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True,
+    help="Seed of the synthetic data.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the results table as JSON.")
 def demo(seed: int, as_json: bool) -> None:
     """Compare MSP, TS and MD-TS on synthetic domains, seen and unseen.

@@ -72,12 +72,25 @@ class CalibrationData:
     def select(self, rows: ArrayLike | slice) -> "CalibrationData":
         """The given rows: indices, a boolean mask or a slice."""
         index = rows if isinstance(rows, slice) else np.asarray(rows)
+        if isinstance(index, np.ndarray) and index.dtype.kind not in "biu":
+            if index.size:
+                raise InputError(
+                    f"rows must be row numbers, a mask or a slice, got {index.dtype}; for domains "
+                    "use data.select(data.domains == name)."
+                )
+            index = index.astype(int)
+        try:
+            logits = self.logits[index]
+        except IndexError as error:
+            raise InputError(
+                f"rows do not fit the {len(self)} rows of the data: {error}."
+            ) from error
 
         def chosen(values: Array | None) -> Array | None:
             return None if values is None else values[index]
 
         return CalibrationData(
-            self.logits[index],
+            logits,
             labels=chosen(self.labels),
             features=chosen(self.features),
             domains=chosen(self.domains),

@@ -1,12 +1,13 @@
 """Seeded splits of a data set by rows and by domains."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from domaincal._errors import InputError
+from domaincal._validation import random_generator
 from domaincal.data.container import CalibrationData
 
 
@@ -22,7 +23,7 @@ def split_halves(
     >>> [len(half) for half in split_halves(data)]
     [100, 100]
     """
-    rng = np.random.default_rng(random_state)
+    rng = random_generator(random_state)
     first = np.zeros(len(data), bool)
     for name in data.domain_names:
         rows = rng.permutation(np.flatnonzero(data.domains == name))
@@ -33,7 +34,7 @@ def split_halves(
 
 
 def split_domains(
-    data: CalibrationData, ood: Collection[Any]
+    data: CalibrationData, ood: Iterable[Any]
 ) -> tuple[CalibrationData, CalibrationData]:
     """Rows of the other domains (InD), and rows of the domains named in ``ood``.
 
@@ -45,6 +46,9 @@ def split_domains(
     >>> ind.domain_names.tolist()
     ['domain-0', 'domain-2']
     """
+    if isinstance(ood, str) or not isinstance(ood, Iterable):
+        raise InputError(f"ood must be a list of domains, got {ood!r}; pass [{ood!r}].")
+    ood = list(ood)
     names = data.domain_names
     unknown = [name for name in ood if name not in names]
     if unknown:
@@ -52,7 +56,7 @@ def split_domains(
             f"ood names {unknown[0]!r}, which is no domain of the data; its domains are "
             f"{', '.join(map(str, names[:20]))}{', ...' if len(names) > 20 else ''}."
         )
-    outside = pd.Series(data.domains).isin(list(ood)).to_numpy()
+    outside = pd.Series(data.domains).isin(ood).to_numpy()
     if outside.all() or not outside.any():
         raise InputError(
             f"ood names {'all' if outside.all() else 'none'} of the {len(names)} domains; leave "

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from domaincal._errors import InputError
-from domaincal._validation import check_count
+from domaincal._validation import check_count, check_number, random_generator
 from domaincal.data import CalibrationData
 
 
@@ -55,10 +55,12 @@ def make_multi_domain(
         ("n_classes", n_classes, 2), ("n_features", n_features, 2),
     ):  # fmt: skip
         check_count(value, name, minimum=minimum)
-    low, high = temperatures
-    if not 0 < low <= high < np.inf:
+    check_number(noise, "noise", low=0.0, high=np.inf, closed=True)
+    pair = isinstance(temperatures, tuple | list) and len(temperatures) == 2
+    if not (pair and 0 < temperatures[0] <= temperatures[1] < np.inf):
         raise InputError(f"temperatures must be a pair 0 < low <= high, got {temperatures!r}.")
-    rng = np.random.default_rng(random_state)
+    low, high = temperatures
+    rng = random_generator(random_state)
     shift = rng.uniform(size=n_domains)
     truth = low * (high / low) ** shift
     basis, _ = np.linalg.qr(rng.normal(size=(n_features, 2)))

@@ -26,7 +26,8 @@ def temperature_sums(
     n = len(labels)
     # Classes down, rows across: numpy then adds whole rows of memory, also for few classes.
     d = np.array(logits.T, np.float64, order="C")
-    with np.errstate(invalid="ignore"):  # inf - inf: the sums become NaN, and the caller says so
+    # inf - inf and overflow make the sums NaN or infinite, and the caller says so.
+    with np.errstate(invalid="ignore", over="ignore"):
         d -= d.max(axis=0)
         label = d[labels, np.arange(n)]
         p = d * beta
@@ -57,7 +58,7 @@ def top_label(logits: Array, beta: FloatArray) -> tuple[FloatArray, IntArray]:
     """
     d = logits.astype(np.float64)
     predicted = d.argmax(axis=1)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         d -= d.max(axis=1, keepdims=True)
     confidence = 1.0 / np.exp(beta[:, None] * d).sum(axis=1)
     return np.where(np.isfinite(d).all(axis=1), confidence, np.nan), predicted
@@ -65,13 +66,11 @@ def top_label(logits: Array, beta: FloatArray) -> tuple[FloatArray, IntArray]:
 
 def softmax(logits: Array, beta: FloatArray, out: Array) -> None:
     """Write ``softmax(beta * logits)`` of each row to ``out``."""
-    d = logits.astype(np.result_type(out.dtype, np.float32))
-    with np.errstate(invalid="ignore"):
-        d -= d.max(axis=1, keepdims=True)
-    d *= beta[:, None].astype(d.dtype)
-    np.exp(d, out=d)
-    d /= d.sum(axis=1, keepdims=True)
-    out[...] = d
+    with np.errstate(invalid="ignore", over="ignore"):
+        np.subtract(logits, logits.max(axis=1, keepdims=True), out=out, dtype=out.dtype)
+        out *= beta[:, None].astype(out.dtype)
+    np.exp(out, out=out)
+    out /= out.sum(axis=1, keepdims=True)
 
 
 def bin_index(confidence: FloatArray, edges: FloatArray) -> IntArray:

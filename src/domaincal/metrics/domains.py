@@ -9,7 +9,7 @@ from scipy.stats import t as student
 
 from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike, FloatArray
-from domaincal._validation import check_domains
+from domaincal._validation import check_domains, check_number, real_array
 from domaincal.metrics._predictions import check_predictions, top_label
 from domaincal.statistics import BinSums
 from domaincal.statistics.bins import Norm, Strategy
@@ -36,12 +36,13 @@ def mean_over_domains(values: ArrayLike) -> DomainMean:
     >>> mean_over_domains([1.0, 3.0])
     DomainMean(mean=2.0, standard_error=1.0, n_domains=2)
     """
-    v = np.asarray(values, np.float64)
-    v = v[~np.isnan(v)]
-    if v.ndim != 1 or len(v) == 0:
+    v = real_array(values, "values").astype(np.float64)
+    known = v[~np.isnan(v)] if v.ndim == 1 else v
+    if v.ndim != 1 or len(known) == 0 or np.isinf(known).any():
         raise InputError(
-            f"values must hold one number for each of at least one domain, got {values!r}."
+            f"values must hold one finite number for each of at least one domain, got {values!r}."
         )
+    v = known
     error = float(v.std(ddof=1) / np.sqrt(len(v))) if len(v) > 1 else float("nan")
     return DomainMean(float(v.mean()), error, len(v))
 
@@ -82,9 +83,15 @@ def per_domain(
     >>> table[["domain", "n", "value"]].values.tolist()
     [['a', 2, 0.5], ['b', 2, 1.0]]
     """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level must lie between 0 and 1, got {level!r}; the default is 0.95.")
+    check_number(level, "level", low=0.0, high=1.0)
+    if not callable(metric):
+        raise InputError(f"metric must be a function, got {metric!r}; e.g. domaincal.brier_score.")
     p, o = np.asarray(predictions), np.asarray(outcomes)
+    if p.ndim == 0 or o.ndim == 0:
+        raise InputError(
+            f"predictions and outcomes must have one entry for each row, got {predictions!r} and "
+            f"{outcomes!r}."
+        )
     codes, names = check_domains(domains, n_rows=len(p), needed_by="per_domain")
     if len(o) != len(p):
         raise InputError(f"outcomes has {len(o)} rows, but predictions has {len(p)}.")

@@ -9,7 +9,7 @@ from domaincal.metrics._predictions import bin_predictions
 from domaincal.statistics.bins import Strategy
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
     """Accuracy and mean confidence of each bin; NaN where a bin is empty.
 

@@ -12,7 +12,7 @@ from domaincal._validation import check_domains
 from domaincal.data import CalibrationData
 from domaincal.metrics import brier_score, negative_log_likelihood
 from domaincal.metrics.domains import domain_rows
-from domaincal.statistics import BinSums
+from domaincal.statistics import BinSums, LabelledRows
 
 Calibrators: TypeAlias = Any | Sequence[Any] | Mapping[str, Any]
 
@@ -91,16 +91,28 @@ def score_table(fitted: Calibrators, test: CalibrationData, *, n_bins: int = 15)
                 calibrator.predict_confidence(part.logits, **given), hits, n_bins=n_bins
             )
             p = calibrator.predict_proba(part.logits, **given)
+            if hasattr(calibrator, "predict_temperature"):
+                # From the logits: what is rounded to 0 in single precision keeps its price.
+                beta = 1.0 / calibrator.predict_temperature(part.logits, **given)
+                at = LabelledRows(part.logits, y[rows]).sums(beta, one_each=True)
+                nll = float(at.nll[0] / at.weight[0])
+            else:
+                nll = negative_log_likelihood(p, y[rows])
             records.append((
                 method, name, len(rows), sums.accuracy, sums.mean_confidence,
                 sums.calibration_error(), sums.floor(), sums.excess_error(),
                 abs(sums.mean_confidence - sums.accuracy),
-                negative_log_likelihood(p, y[rows]), brier_score(p, y[rows]),
+                nll, brier_score(p, y[rows]),
             ))  # fmt: skip
     return pd.DataFrame(records, columns=list(COLUMNS))
 
 
 def _labels(data: CalibrationData, argument: str) -> Any:
+    if not isinstance(data, CalibrationData):
+        raise InputError(
+            f"{argument} must be CalibrationData, got {type(data).__name__}; make it with "
+            "domaincal.CalibrationData(logits, labels=..., features=..., domains=...)."
+        )
     if data.labels is None:
         raise InputError(f"{argument} has no labels; pass CalibrationData(..., labels=...).")
     return data.labels
@@ -109,10 +121,19 @@ def _labels(data: CalibrationData, argument: str) -> Any:
 def _named(calibrators: Calibrators) -> dict[str, Any]:
     """Calibrators by name: the class, or its full repr where a class occurs twice."""
     if isinstance(calibrators, Mapping):
-        return dict(calibrators)
-    listed = list(calibrators) if isinstance(calibrators, Sequence) else [calibrators]
+        listed = list(calibrators.values())
+    else:
+        listed = list(calibrators) if isinstance(calibrators, Sequence) else [calibrators]
     if not listed:
         raise InputError("calibrators is empty; pass at least one calibrator.")
+    for calibrator in listed:
+        if isinstance(calibrator, type) or not hasattr(calibrator, "predict_confidence"):
+            raise InputError(
+                f"calibrators holds {calibrator!r}, which is no calibrator; pass instances, e.g. "
+                "domaincal.TemperatureScaling()."
+            )
+    if isinstance(calibrators, Mapping):
+        return dict(calibrators)
     classes = [type(calibrator).__name__ for calibrator in listed]
     names = [
         repr(c) if classes.count(name) > 1 else name

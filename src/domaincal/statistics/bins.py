@@ -23,7 +23,7 @@ Norm = Literal["l1", "l2", "max"]
 Strategy = Literal["uniform", "quantile"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BinSums:
     """Rows, confidence and hits summed in bins ``(a, b]``; the first bin holds its left end too.
 
@@ -78,6 +78,8 @@ class BinSums:
         return cls(edges, *sums.T)
 
     def __add__(self, other: "BinSums") -> "BinSums":
+        if not isinstance(other, BinSums):
+            return NotImplemented
         if not np.array_equal(self.edges, other.edges):
             raise InputError(
                 f"only bins of the same edges can be added, got {len(self.weight)} and "
@@ -89,6 +91,11 @@ class BinSums:
             self.confidence + other.confidence,
             self.hits + other.hits,
         )
+
+    def __radd__(self, other: object) -> "BinSums":
+        if other == 0:  # where sum() begins
+            return self
+        return NotImplemented
 
     @property
     def n(self) -> float:
@@ -130,6 +137,11 @@ class BinSums:
         """
         full = self.weight > 0
         n = self.weight[full]
+        if not np.array_equal(n, np.round(n)):
+            raise InputError(
+                f"the floor of ECE is known for whole numbers of rows, but sample_weight gives a "
+                f"bin {n[n != np.round(n)][0]:.4g}; use whole weights (repetitions), or ECE alone."
+            )
         p = np.clip(self.confidence[full] / n, 0.0, 1.0)
         v = np.minimum(np.floor(n * p) + 1.0, n)
         log_choose = gammaln(n + 1) - gammaln(v + 1) - gammaln(n - v + 1)

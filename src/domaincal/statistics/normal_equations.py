@@ -21,7 +21,7 @@ SINGULAR_TOLERANCE = 1e-6
 _BLAS_BLOCK_BYTES = 1 << 25
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LinearMap:
     """``features @ coef + intercept``."""
 
@@ -31,12 +31,14 @@ class LinearMap:
     def __call__(self, features: Array) -> FloatArray:
         """Value for each row, block by block in float64."""
         out = np.empty(len(features))
-        for block in feature_blocks(*features.shape):
-            out[block] = features[block].astype(np.float64) @ self.coef
+        # What is not finite shows in the values, and the caller says so.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for block in feature_blocks(*features.shape):
+                out[block] = features[block].astype(np.float64) @ self.coef
         return out + self.intercept
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NormalEquations:
     """Weighted sums of features: all that least squares needs to know of the rows.
 
@@ -86,7 +88,7 @@ class NormalEquations:
         return LeastSquares(self, mean, np.maximum(values, 0.0), vectors, fit_intercept)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LeastSquares:
     """Normal equations ready to be solved."""
 

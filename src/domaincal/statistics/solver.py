@@ -36,7 +36,7 @@ class _Sums(Protocol):
     def scale(self) -> FloatArray: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TemperatureFit:
     """Temperature of each group, and how well the data determine it.
 

@@ -20,7 +20,7 @@ _ENOUGH = 4096
 _SAMPLE_TOLERANCE = 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TemperatureSums:
     """Sums over the rows of each group at a given ``beta``: shape ``(n_groups,)`` each.
 
@@ -81,7 +81,7 @@ class TemperatureSums:
             return self.spread / self.weight
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelledRows:
     """Rows in memory: logits and labels, their groups and weights where they have any."""
 
