@@ -56,7 +56,21 @@ class DomainTemperatureScaling(TemperatureCalibrator):
         domains: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> "DomainTemperatureScaling":
-        """Fit T_k on the rows of each domain; ``features`` is ignored."""
+        """Fit T_k on the rows of each domain.
+
+        Parameters
+        ----------
+        logits : array, shape (n, n_classes)
+            Unnormalised scores; float16, float32 and float64 are read as they are.
+        y : array of class indices, shape (n,)
+            Numbers of the logits' columns, counted from 0.
+        features : array, shape (n, n_features), optional
+            Ignored.
+        domains : array of integers or strings, shape (n,)
+            The domain of each row.
+        sample_weight : array, shape (n,), optional
+            A weight counts as that many repetitions of the row.
+        """
         z = check_logits(logits)
         labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
         codes, names = check_domains(domains, n_rows=len(z), needed_by=type(self).__name__)

@@ -30,7 +30,21 @@ class MaxSoftmax(TemperatureCalibrator):
         domains: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> "MaxSoftmax":
-        """Check the rows and learn the number of classes."""
+        """Check the rows and learn the number of classes.
+
+        Parameters
+        ----------
+        logits : array, shape (n, n_classes)
+            Unnormalised scores; float16, float32 and float64 are read as they are.
+        y : array of class indices, shape (n,)
+            Numbers of the logits' columns, counted from 0.
+        features : array, shape (n, n_features), optional
+            Ignored.
+        domains : array of integers or strings, shape (n,), optional
+            Ignored.
+        sample_weight : array, shape (n,), optional
+            Ignored.
+        """
         z = check_logits(logits)
         check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
         check_sample_weight(sample_weight, n_rows=len(z))

@@ -112,7 +112,21 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         domains: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> "MultiDomainTemperatureScaling":
-        """Fit T_k on each domain and the map from features to temperatures on all of them."""
+        """Fit T_k on each domain and the map from features to temperatures on all of them.
+
+        Parameters
+        ----------
+        logits : array, shape (n, n_classes)
+            Unnormalised scores; float16, float32 and float64 are read as they are.
+        y : array of class indices, shape (n,)
+            Numbers of the logits' columns, counted from 0.
+        features : array, shape (n, n_features)
+            The network's penultimate embedding of each row.
+        domains : array of integers or strings, shape (n,)
+            The domain of each row.
+        sample_weight : array, shape (n,), optional
+            A weight counts as that many repetitions of the row.
+        """
         self._check_parameters()
         name = type(self).__name__
         z = check_logits(logits)

@@ -19,6 +19,7 @@ class TemperatureScaling(TemperatureCalibrator):
     Attributes
     ----------
     temperature_ : float
+        T, which divides the logits.
     standard_error_ : float
         Standard error of log T (sandwich); NaN at a bound.
     n_iter_ : int
@@ -43,7 +44,21 @@ class TemperatureScaling(TemperatureCalibrator):
         domains: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> "TemperatureScaling":
-        """Fit T on all rows; ``features`` and ``domains`` are ignored."""
+        """Fit T on all rows.
+
+        Parameters
+        ----------
+        logits : array, shape (n, n_classes)
+            Unnormalised scores; float16, float32 and float64 are read as they are.
+        y : array of class indices, shape (n,)
+            Numbers of the logits' columns, counted from 0.
+        features : array, shape (n, n_features), optional
+            Ignored.
+        domains : array of integers or strings, shape (n,), optional
+            Ignored.
+        sample_weight : array, shape (n,), optional
+            A weight counts as that many repetitions of the row.
+        """
         z = check_logits(logits)
         labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
         weight = check_sample_weight(sample_weight, n_rows=len(z))
