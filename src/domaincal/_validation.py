@@ -62,7 +62,10 @@ def check_labels(labels: ArrayLike, *, n_rows: int, n_classes: int, name: str = 
             if name == "y"
             else f"{name} is None; pass the class index of each row."
         )
-    y = np.asarray(labels)
+    try:
+        y = np.asarray(labels)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{name} must be a 1-D array of class indices ({error}).") from error
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
@@ -213,6 +216,8 @@ def check_confidences(confidences: ArrayLike) -> FloatArray:
         )
     _require_rows(c, "confidences")
     c = c.astype(np.float64, copy=False)
+    # A sum of single-precision probabilities may exceed 1 by its rounding.
+    c = np.where((c > 1.0) & (c < 1.0 + 1e-6), 1.0, c) if c.max() > 1.0 else c
     inside = (c >= 0.0) & (c <= 1.0)
     if not inside.all():
         raise InputError(

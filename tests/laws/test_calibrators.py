@@ -13,8 +13,8 @@ from support import CALIBRATORS, fit, small_domains, temperatures
 # Small noisy domains: a head may well be worse than the pooled temperature.
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.PoorHeadWarning")
 every_calibrator = pytest.mark.parametrize("make", CALIBRATORS.values(), ids=CALIBRATORS)
-# Laws of the temperature in units of the logits: MSP has T = 1, log T and 1/T are regressed
-# without an intercept and so are not equivariant.
+# Laws of the temperature in units of the logits: MSP has T = 1, and log T, regressed without an
+# intercept, is not equivariant.
 scale_equivariant = pytest.mark.parametrize(
     "make",
     [CALIBRATORS[name] for name in CALIBRATORS if name not in ("msp", "md-ts-log")],

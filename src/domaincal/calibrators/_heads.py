@@ -15,6 +15,9 @@ from domaincal.statistics.normal_equations import (
 
 #: Candidates for ridge's alpha, in units of the mean eigenvalue of X'X.
 ALPHA_GRID = np.logspace(-6, 2, 9)
+#: Refinement ends when the coefficients change by less than this fraction; once is usual.
+REFINED = 1e-8
+MAX_REFINEMENTS = 5
 #: Domains are held out in at most so many groups.
 MAX_FOLDS = 5
 
@@ -37,8 +40,14 @@ def fit_linear(
     solver = equations.factor(fit_intercept=fit_intercept)
     known = np.where(used, targets, 0.0)
     solution = solver.solve(known, alpha=alpha)
-    residual = sum_residuals(features, codes, solution, targets, weight)
-    return solver.refine(solution, known, residual, alpha=alpha)
+    for _ in range(MAX_REFINEMENTS):
+        residual = sum_residuals(
+            features, codes, solution, targets, mean=solver.mean, weight=weight
+        )
+        before, solution = solution, solver.refine(solution, known, residual, alpha=alpha)
+        if np.abs(solution.coef - before.coef).max() <= REFINED * np.abs(solution.coef).max():
+            break
+    return solution
 
 
 def search_alpha(

@@ -109,7 +109,7 @@ def fit_domains(
 ) -> tuple[TemperatureFit, np.ndarray]:
     """Temperature of each domain, and which are fit for a regression; warns of the others."""
     n_domains = len(names)
-    rows = np.bincount(codes, minlength=n_domains)
+    rows = np.bincount(codes if weight is None else codes[weight > 0], minlength=n_domains)
     if weight is not None:
         empty = names[np.bincount(codes, weight, minlength=n_domains) == 0]
         if len(empty):

@@ -142,7 +142,10 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         limits = self._limits(temperatures, pooled)
         guard = TemperatureTarget(self.target, *limits)
         solution, alpha, search = self._fit_head(rows, x, temperatures, pooled, guard)
-        _warn_of_poor_head(rows, guard.to_temperature(solution(x)), pooled)
+        values = solution(x)
+        if not np.isfinite(values).all():
+            raise non_finite_features(x)
+        _warn_of_poor_head(rows, guard.to_temperature(values), pooled)
 
         self.n_classes_ = z.shape[1]
         self.temperature_ = float(pooled.temperature[0])
@@ -251,12 +254,12 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
 
 def _warn_of_poor_head(rows: LabelledRows, predicted: FloatArray, pooled: TemperatureFit) -> None:
     """Compare the NLL of the calibration rows with that at the pooled temperature."""
-    one_each = rows.sums(1.0 / predicted, one_each=True).nll.sum()
-    for_all = rows.sums(np.full(rows.n_groups, 1.0 / pooled.temperature[0])).nll.sum()
-    if one_each > _POOR_HEAD * for_all:
+    sums = rows.sums(1.0 / predicted, one_each=True)
+    ratio = sums.nll.sum() / sums.weight.sum() / pooled.nll[0]
+    if ratio > _POOR_HEAD:
         warnings.warn(
             "the predicted temperatures suit the calibration rows worse than one temperature for "
-            f"all (NLL {one_each / for_all:.2f} times as high). Features without a mean "
+            f"all (NLL {ratio:.2f} times as high). Features without a mean "
             "(standardised ones) need fit_intercept=True; else the features may not tell the "
             "domains apart: use TemperatureScaling.",
             PoorHeadWarning,

@@ -27,6 +27,12 @@ def _compiled() -> ModuleType:
     return compiled
 
 
+def _compiled_bins() -> ModuleType:
+    from domaincal.kernels import compiled_bins
+
+    return compiled_bins
+
+
 def _stored(logits: Array) -> tuple[Array, type[np.floating]]:
     """Rows as the compiled kernels take them, and the precision of their lanes."""
     if logits.dtype.kind == "f" and logits.dtype.itemsize == 2:
@@ -103,7 +109,7 @@ def bin_sums(
     if compiled:
         out = np.zeros((len(edges) - 1, 3))
         w = np.empty(0) if weight is None else np.ascontiguousarray(weight, np.float64)
-        _compiled().add_to_bins(confidence, np.ascontiguousarray(hit), w, edges, out)
+        _compiled_bins().add_to_bins(confidence, np.ascontiguousarray(hit), w, edges, out)
         return out
     index = plain.bin_index(confidence, edges)
     w = np.ones(len(confidence)) if weight is None else np.asarray(weight, np.float64)

@@ -14,7 +14,7 @@ def check_predictions(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Arra
     return p, check_labels(labels, n_rows=len(p), n_classes=p.shape[1])
 
 
-def top_label(p: Array, y: Array) -> tuple[FloatArray, Array]:
+def confidence_and_hit(p: Array, y: Array) -> tuple[FloatArray, Array]:
     """Probability of the first most probable class, and whether it is the label."""
     predicted = p.argmax(axis=1)
     confidence = p[np.arange(len(p)), predicted].astype(np.float64)
@@ -30,7 +30,7 @@ def bin_predictions(
     sample_weight: ArrayLike | None = None,
 ) -> BinSums:
     """Bin sums of the most probable class."""
-    confidences, hits = top_label(*check_predictions(probabilities, labels))
+    confidences, hits = confidence_and_hit(*check_predictions(probabilities, labels))
     return BinSums.from_confidences(
         confidences, hits, n_bins=n_bins, strategy=strategy, sample_weight=sample_weight
     )

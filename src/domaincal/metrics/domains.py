@@ -10,7 +10,7 @@ from scipy.stats import t as student
 from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_domains, check_number, real_array
-from domaincal.metrics._predictions import check_predictions, top_label
+from domaincal.metrics._predictions import check_predictions, confidence_and_hit
 from domaincal.statistics import BinSums
 from domaincal.statistics.bins import Norm, Strategy
 
@@ -72,8 +72,9 @@ def per_domain(
     -------
     DataFrame
         One row for each domain, sorted: domain, n, value, standard_error, low, high. The standard
-        error is a jackknife over twenty parts of the domain, the interval Student's around the
-        value; both are NaN for a single row.
+        error is a jackknife over twenty parts of the domain, dealt at random with a fixed seed; the
+        interval is Student's around the value. Both are NaN for a single row. For ECE they
+        describe the binned statistic, floor included, and are too wide near the floor.
 
     Examples
     --------
@@ -92,6 +93,8 @@ def per_domain(
             f"predictions and outcomes must have one entry for each row, got {predictions!r} and "
             f"{outcomes!r}."
         )
+    if len(p) == 0:
+        raise InputError("predictions is empty; pass at least one row.")
     codes, names = check_domains(domains, n_rows=len(p), needed_by="per_domain")
     if len(o) != len(p):
         raise InputError(f"outcomes has {len(o)} rows, but predictions has {len(p)}.")
@@ -155,7 +158,7 @@ def _domain_bins(
     probabilities: ArrayLike, labels: ArrayLike, domains: ArrayLike, n_bins: int, strategy: Strategy
 ) -> list[BinSums]:
     p, y = check_predictions(probabilities, labels)
-    confidences, hits = top_label(p, y)
+    confidences, hits = confidence_and_hit(p, y)
     codes, names = check_domains(domains, n_rows=len(p), needed_by="a multi-domain metric")
     return [
         BinSums.from_confidences(confidences[rows], hits[rows], n_bins=n_bins, strategy=strategy)
@@ -164,11 +167,12 @@ def _domain_bins(
 
 
 def _jackknife(metric: Callable[[Any, Any], float], p: Array, o: Array) -> float:
-    """Standard error from leaving out interleaved parts of the rows in turn."""
+    """Standard error from leaving out parts of the rows in turn."""
     n = len(p)
     parts = min(n, _JACKKNIFE_PARTS)
     if parts < 2:
         return float("nan")
-    part = np.arange(n) % parts
+    # Dealt at random, with a seed of its own: rows may have a period.
+    part = np.random.default_rng(n).permutation(n) % parts
     values: FloatArray = np.array([metric(p[part != k], o[part != k]) for k in range(parts)])
     return float(np.sqrt((parts - 1) / parts * np.square(values - values.mean()).sum()))

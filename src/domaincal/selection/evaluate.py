@@ -12,9 +12,10 @@ from domaincal._validation import check_domains
 from domaincal.data import CalibrationData
 from domaincal.metrics import brier_score, negative_log_likelihood
 from domaincal.metrics.domains import domain_rows
-from domaincal.statistics import BinSums, LabelledRows
+from domaincal.statistics import BinSums
 
-Calibrators: TypeAlias = Any | Sequence[Any] | Mapping[str, Any]
+# A calibrator, several, or several by name.
+Calibrators: TypeAlias = Any
 
 COLUMNS = (
     "method", "domain", "n", "accuracy", "mean_confidence",
@@ -35,7 +36,7 @@ def evaluate(
     ----------
     calibrators : calibrator, sequence of calibrators, or mapping from names to calibrators
     train, test : CalibrationData
-        With labels; without domains, all rows count as one domain, ``"all"``.
+        With labels. Test rows without domains count as one domain, ``"all"``.
     n_bins : int, default 15
 
     Returns
@@ -90,19 +91,13 @@ def score_table(fitted: Calibrators, test: CalibrationData, *, n_bins: int = 15)
             sums = BinSums.from_confidences(
                 calibrator.predict_confidence(part.logits, **given), hits, n_bins=n_bins
             )
-            p = calibrator.predict_proba(part.logits, **given)
-            if hasattr(calibrator, "predict_temperature"):
-                # From the logits: what is rounded to 0 in single precision keeps its price.
-                beta = 1.0 / calibrator.predict_temperature(part.logits, **given)
-                at = LabelledRows(part.logits, y[rows]).sums(beta, one_each=True)
-                nll = float(at.nll[0] / at.weight[0])
-            else:
-                nll = negative_log_likelihood(p, y[rows])
+            # In float64: what single precision rounds to 0 keeps its price.
+            p = calibrator.predict_proba(part.logits.astype(np.float64), **given)
             records.append((
                 method, name, len(rows), sums.accuracy, sums.mean_confidence,
                 sums.calibration_error(), sums.floor(), sums.excess_error(),
                 abs(sums.mean_confidence - sums.accuracy),
-                nll, brier_score(p, y[rows]),
+                negative_log_likelihood(p, y[rows]), brier_score(p, y[rows]),
             ))  # fmt: skip
     return pd.DataFrame(records, columns=list(COLUMNS))
 
@@ -139,8 +134,9 @@ def _named(calibrators: Calibrators) -> dict[str, Any]:
         repr(c) if classes.count(name) > 1 else name
         for c, name in zip(listed, classes, strict=True)
     ]
-    if len(set(names)) < len(names):
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
         raise InputError(
-            f"calibrators holds {names[0]} twice; pass a mapping from names to calibrators."
+            f"calibrators holds {twice} twice; pass a mapping from names to calibrators."
         )
     return dict(zip(names, listed, strict=True))

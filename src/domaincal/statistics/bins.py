@@ -105,12 +105,12 @@ class BinSums:
     @property
     def mean_confidence(self) -> float:
         """Mean confidence of all rows."""
-        return float(self.confidence.sum() / self.n)
+        return float(self.confidence.sum() / self.n) if self.n else float("nan")
 
     @property
     def accuracy(self) -> float:
         """Fraction of hits."""
-        return float(self.hits.sum() / self.n)
+        return float(self.hits.sum() / self.n) if self.n else float("nan")
 
     def calibration_error(self, norm: Norm = "l1") -> float:
         """Distance of confidence and accuracy over the bins.
@@ -120,6 +120,8 @@ class BinSums:
         """
         check_option(norm, "norm", ("l1", "l2", "max"))
         full = self.weight > 0
+        if not full.any():
+            return float("nan")
         gap = np.abs(self.confidence[full] - self.hits[full]) / self.weight[full]
         share = self.weight[full] / self.n
         if norm == "max":
@@ -145,6 +147,8 @@ class BinSums:
         p = np.clip(self.confidence[full] / n, 0.0, 1.0)
         v = np.minimum(np.floor(n * p) + 1.0, n)
         log_choose = gammaln(n + 1) - gammaln(v + 1) - gammaln(n - v + 1)
+        if len(n) == 0:
+            return float("nan")
         deviation = 2 * v * np.exp(log_choose + xlogy(v, p) + xlog1py(n - v + 1, -p))
         return float(deviation.sum() / self.n)
 

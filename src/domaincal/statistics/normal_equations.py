@@ -110,16 +110,13 @@ class LeastSquares:
     def refine(
         self, solution: LinearMap, targets: FloatArray, residual: FloatArray, *, alpha: float = 0.0
     ) -> LinearMap:
-        """One step of iterative refinement with ``residual = sum w x (t - x'c - b)``.
+        """One step of iterative refinement with the ``residual`` of :func:`sum_residuals`.
 
         A residual summed over the rows does not carry the squared condition number of the Gram
         matrix: after the step, predictions are as good as those of an orthogonal factorisation.
         """
-        equations = self.equations
-        left_over = targets @ equations.weight - equations.moments.sum(axis=0) @ solution.coef
-        left_over -= equations.weight.sum() * solution.intercept
-        right = residual - left_over * self.mean - alpha * solution.coef
-        return self._with_intercept(solution.coef + self._invert(right, alpha), targets)
+        step = self._invert(residual - alpha * solution.coef, alpha)
+        return self._with_intercept(solution.coef + step, targets)
 
     def _invert(self, right: FloatArray, alpha: float) -> FloatArray:
         values = self.values
@@ -171,19 +168,24 @@ def sum_residuals(
     group: IntArray,
     solution: LinearMap,
     targets: FloatArray,
+    *,
+    mean: FloatArray,
     weight: FloatArray | None = None,
 ) -> FloatArray:
-    """``sum w x (t - x'c - b)`` over rows in memory, for :meth:`LeastSquares.refine`.
+    """``sum w (x - mean) (t - x'c - b)`` over rows in memory, for :meth:`LeastSquares.refine`.
 
     Rows of domains whose target is NaN are left out.
     """
     total = np.zeros(features.shape[1])
+    at_mean = solution.intercept + mean @ solution.coef
     for block in feature_blocks(*features.shape):
-        x = features[block].astype(np.float64)
-        residual = targets[group[block]] - (x @ solution.coef + solution.intercept)
-        residual[np.isnan(residual)] = 0.0
+        target = targets[group[block]]
+        used = ~np.isnan(target)
+        x = features[block] if used.all() else features[block][used]
+        x = x - mean  # in float64
+        residual = target[used] - (x @ solution.coef + at_mean)
         if weight is not None:
-            residual *= weight[block]
+            residual *= weight[block][used]
         total += residual @ x
     return total
 

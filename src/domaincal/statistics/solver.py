@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from domaincal._errors import DomaincalError
 from domaincal._typing import FloatArray
 
 #: Bounds of the temperature in units of the mean within-row standard deviation of the logits.
@@ -19,6 +20,8 @@ TEMPERATURE_BOUNDS = (0.01, 100.0)
 _LONGEST_STEP = np.log(8.0)
 # Steps in one direction before a longer one is taken.
 _PATIENCE = 5
+# Bisection alone would need 60; sums of one convex function never get here.
+_MAX_ITER = 200
 
 
 class _Sums(Protocol):
@@ -47,6 +50,8 @@ class TemperatureFit:
         Of log T: the sandwich ``sqrt(sum g_i**2) / (beta * sum Var_p z)``. NaN at a bound.
     at_bound : boolean array, shape (n_groups,)
         The NLL falls up to the bound: the data do not determine a temperature.
+    nll : array, shape (n_groups,)
+        Mean negative log-likelihood.
     scale : array, shape (n_groups,)
         Mean within-row standard deviation of the logits, the unit of the bounds.
     n_iter : int
@@ -56,6 +61,7 @@ class TemperatureFit:
     temperature: FloatArray
     standard_error: FloatArray
     at_bound: np.ndarray
+    nll: FloatArray
     scale: FloatArray
     n_iter: int
 
@@ -67,7 +73,6 @@ def solve_temperature(
     start: FloatArray | None = None,
     bounds: tuple[float, float] = TEMPERATURE_BOUNDS,
     tolerance: float = 1e-12,
-    max_iter: int = 100,
 ) -> TemperatureFit:
     """Find the temperature at which each group's NLL slope is zero.
 
@@ -98,15 +103,13 @@ def solve_temperature(
     flat = ~(scale > 0.0)
     unit = np.where(flat, 1.0, scale)
     low, high = -np.log(bounds[1] * unit), -np.log(bounds[0] * unit)
-    if start is None:
-        u = -np.log(unit)
-        active = ~flat
-        if active.any():
-            sums = evaluate(np.where(active, np.exp(u), np.nan))
-            n_iter += 1
-    else:
-        u = np.log(beta)
-        active = ~flat
+    active = ~flat
+    u = -np.log(unit) if start is None else np.log(beta)
+    with np.errstate(invalid="ignore"):
+        nll = sums.nll / sums.weight
+    if start is None and active.any():
+        sums = evaluate(np.where(active, np.exp(u), np.nan))
+        n_iter += 1
     left, right = low.copy(), high.copy()
     at_bound = flat.copy()
     error = np.full(n_groups, np.nan)
@@ -117,8 +120,9 @@ def solve_temperature(
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = sums.slope / sums.weight
             rate = np.exp(u) * sums.curvature / sums.weight  # d slope / d u
-            fisher = np.exp(u) * sums.curvature
-            error = np.where(active, np.sqrt(sums.squared_slope) / fisher, error)
+            sandwich = np.sqrt(sums.squared_slope) / (rate * sums.weight)
+            error = np.where(active, sandwich, error)
+            nll = np.where(active, sums.nll / sums.weight, nll)
         left = np.where(active & (slope < 0), np.maximum(left, u), left)
         right = np.where(active & (slope > 0), np.minimum(right, u), right)
 
@@ -150,8 +154,13 @@ def solve_temperature(
         before = (u, slope, rate)
         u = np.where(active, np.where(slope == 0.0, u, target), u)
         active &= ~found
-        if not active.any() or n_iter >= max_iter:
+        if not active.any():
             break
+        if n_iter >= _MAX_ITER:
+            raise DomaincalError(
+                f"no temperature found in {n_iter} evaluations; the sums of "
+                f"{int(active.sum())} groups are inconsistent."
+            )
         sums = evaluate(np.where(active, np.exp(u), np.nan))
         n_iter += 1
 
@@ -159,6 +168,7 @@ def solve_temperature(
         temperature=np.where(flat, 1.0, np.exp(-u)),
         standard_error=np.where(at_bound, np.nan, error),
         at_bound=at_bound,
+        nll=nll,
         scale=scale,
         n_iter=n_iter,
     )

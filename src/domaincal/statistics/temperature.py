@@ -153,7 +153,13 @@ def fit_temperature(rows: LabelledRows) -> TemperatureFit:
                 partial(rows.sums, every=every, workers=workers),
                 n_groups=n_groups, start=start, tolerance=_SAMPLE_TOLERANCE,
             )  # fmt: skip
-            scale = np.where(sample.scale > 0, sample.scale, 1.0)
+            # Groups that the sample has missed start where the others are.
+            known = sample.scale > 0
+            scale = (
+                np.where(known, sample.scale, np.median(sample.scale[known]))
+                if known.any()
+                else 1.0
+            )
             start = np.where(sample.at_bound, scale, sample.temperature)
             if rows_per_group >= _ENOUGH:
                 break
