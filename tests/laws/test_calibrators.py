@@ -195,3 +195,33 @@ def test_true_temperatures_are_found():
     z = np.log(fitted.domain_temperatures_ / truth) / fitted.domain_standard_errors_
     assert z.abs().max() < 4.0
     assert fitted.domain_temperatures_.index.tolist() == truth.index.tolist()
+
+
+def test_a_last_block_of_one_row(monkeypatch):
+    """104,857 rows of 10 float32 logits fill a block: one more row is a block of its own."""
+    data, _ = dc.make_multi_domain(2, 52_429, 10, random_state=0)
+    flat = dc.CalibrationData(
+        np.where((np.arange(len(data)) >= len(data) - 50)[:, None], 1.0, data.logits).astype("f4"),
+        labels=data.labels,
+        features=data.features,
+        domains=np.where(np.arange(len(data)) >= len(data) - 50, "flat", data.domains),
+    )
+    with pytest.warns(dc.BoundaryWarning, match="'flat'"):
+        fitted = fit(dc.DomainTemperatureScaling(), flat)
+    assert np.isfinite(fitted.domain_temperatures_).all()
+    t = temperatures(fit(dc.MultiDomainTemperatureScaling("ridge"), data), data)
+    assert np.isfinite(t).all()
+
+
+def test_the_limits_of_the_user_are_kept():
+    data = small_domains()
+    t = temperatures(fit(dc.MultiDomainTemperatureScaling(clip=(1.0, 1.1)), data), data)
+    assert (t.min(), t.max()) == (1.0, 1.1)
+
+
+@pytest.mark.parametrize("name", ["domain-ts", "md-ts"])
+def test_the_pooled_temperature_is_that_of_temperature_scaling(name):
+    data = small_domains()
+    weight = np.linspace(0.1, 3.0, len(data))
+    expected = fit(dc.TemperatureScaling(), data, sample_weight=weight).temperature_
+    assert fit(CALIBRATORS[name](), data, sample_weight=weight).temperature_ == expected

@@ -1,6 +1,7 @@
 """Laws and oracles of the metrics."""
 
 from fractions import Fraction
+from functools import partial
 from math import comb
 
 import numpy as np
@@ -115,6 +116,26 @@ def test_quantile_bins_hold_the_same_number_of_rows():
     assert sums.weight.tolist() == [100.0] * 10
 
 
+def test_no_rows_have_no_error():
+    full = dc.BinSums.from_confidences([0.5], [1], n_bins=2)
+    none = dc.BinSums(full.edges, *np.zeros((3, 2)))
+    values = [none.calibration_error(norm) for norm in ("l1", "l2", "max")]
+    assert np.isnan([*values, none.floor(), none.accuracy, none.mean_confidence]).all()
+
+
+def test_probabilities_may_be_off_by_rounding_only():
+    for off, fine in [(5e-4, True), (1e-2, False)]:
+        p = np.array([[0.7 + off, 0.3]])
+        if fine:
+            dc.expected_calibration_error(p, [0])
+        else:
+            with pytest.raises(dc.InputError, match="sum to 1"):
+                dc.expected_calibration_error(p, [0])
+    above = np.array([[np.nextafter(np.float32(1), np.float32(2)), 0.0]], np.float32)
+    assert dc.expected_calibration_error(above, [0]) == 0.0
+    assert dc.confidence_calibration_error(above[:, 0], [1]) == 0.0
+
+
 def test_perfect_bins_give_zero():
     c, hits = np.full(4, 0.75), np.array([1, 1, 1, 0])
     assert dc.confidence_calibration_error(c, hits) == 0.0
@@ -151,6 +172,9 @@ def test_pooled_ece_is_at_most_the_weighted_mean_of_domain_eces(seed):
     assert pooled <= np.average(table["value"], weights=table["n"]) + 1e-12
     mdece = dc.multi_domain_calibration_error(p, y, domains)
     assert mdece == pytest.approx(table["value"].mean())
+    largest = dc.per_domain(partial(dc.expected_calibration_error, norm="max"), p, y, domains)
+    mdece = dc.multi_domain_calibration_error(p, y, domains, norm="max")
+    assert mdece == pytest.approx(largest["value"].mean())
 
 
 @given(seed=st.integers(0, 999))
@@ -190,7 +214,26 @@ def test_jackknife_standard_error_of_a_mean():
     losses = -np.log(p[np.arange(4000), y])
     # 20 parts tell a standard deviation to about 16%.
     assert row["standard_error"] == pytest.approx(losses.std() / np.sqrt(4000), rel=0.5)
-    assert row["low"] < row["value"] < row["high"]
+
+
+def test_jackknife_of_twenty_rows_is_exact_for_a_mean():
+    """Each row is a part: the textbook standard error, and Student's interval around it."""
+    rng = np.random.default_rng(1)
+    p, y = rng.dirichlet(np.ones(3), 20), rng.integers(0, 3, 20)
+    losses = -np.log(p[np.arange(20), y])
+    table = dc.per_domain(dc.negative_log_likelihood, p, y, ["a"] * 20, level=0.9)
+    error = losses.std(ddof=1) / np.sqrt(20)
+    assert table.loc[0, "standard_error"] == pytest.approx(error)
+    # 1.729 is the 95% quantile of Student's t with 19 degrees of freedom, from any table.
+    assert table.loc[0, "high"] == pytest.approx(losses.mean() + 1.729 * error, rel=1e-4)
+    assert table.loc[0, "low"] == pytest.approx(losses.mean() - 1.729 * error, rel=1e-4)
+
+
+def test_rows_with_a_period_do_not_fool_the_jackknife():
+    hits = np.arange(2000) % 20 < 10
+    confidences = np.full(2000, 0.5)
+    table = dc.per_domain(lambda c, h: float(np.mean(h)), confidences, hits, np.zeros(2000, int))
+    assert table.loc[0, "standard_error"] == pytest.approx(0.5 / np.sqrt(2000), rel=0.6)
 
 
 def test_a_domain_of_one_row_has_no_standard_error():

@@ -47,6 +47,27 @@ def test_ridge_is_scikit_learns(alpha, intercept):
     np.testing.assert_allclose(ours, theirs.predict(features), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("offset", [1e3, 1e6])
+@pytest.mark.parametrize("alpha", [0.0, 10.0])
+def test_features_far_from_zero(offset, alpha):
+    """Centring cancels most digits of the Gram matrix; refinement brings them back."""
+    features, codes, targets = _problem(10.0)
+    features += offset
+    ours = fit_linear(features, codes, targets, weight=None, alpha=alpha, fit_intercept=True)
+    head = Ridge(alpha=alpha, solver="svd") if alpha else LinearRegression(tol=0.0)
+    theirs = head.fit(features, targets[codes]).predict(features)
+    np.testing.assert_allclose(ours(features), theirs, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("condition", "kept"), [(5e5, True), (2e6, False)])
+def test_where_singular_values_begin_to_count(condition, kept):
+    rng = np.random.default_rng(4)
+    u, _ = np.linalg.qr(rng.normal(size=(500, 2)))
+    features, codes = u * [1.0, 1.0 / condition], np.arange(500) % 3
+    ours = fit_linear(features, codes, np.arange(3.0), weight=None, alpha=0.0, fit_intercept=False)
+    assert (abs(ours.coef[1]) > 1e-3) == kept
+
+
 def test_small_singular_values_count_as_zero():
     """The minimum-norm solution of numpy.linalg.lstsq with the same cut."""
     features, codes, targets = _problem(1e2, p=30)
@@ -116,22 +137,26 @@ def test_equal_domain_weight_is_a_weighted_regression():
 
 def test_alpha_is_the_best_on_domains_held_out():
     """The search, redone by hand with scikit-learn for one candidate after another."""
-    data = small_domains(n_domains=4)
+    data = small_domains(n_domains=7)
     calibrator = fit(dc.MultiDomainTemperatureScaling("ridge"), data)
     table = calibrator.alpha_search_
+    unit = np.square(data.features).sum() / data.features.shape[1]  # mean eigenvalue of X'X
+    np.testing.assert_allclose(table["alpha"], unit * 10.0 ** np.arange(-6, 3))
     t_k = calibrator.domain_temperatures_
+    in_order = t_k.sort_values().index  # dealt into five folds
     expected = []
     for alpha in table["alpha"]:
-        nll = []
-        for name in data.domain_names:  # four domains: each is its own fold
-            out = data.domains == name
+        nll = {}
+        for k in range(5):
+            out = np.isin(data.domains, in_order[k::5].tolist())
             t = t_k.loc[data.domains[~out]].to_numpy()
             head = Ridge(alpha=alpha, fit_intercept=False, solver="svd")
             value = head.fit(data.features[~out], t).predict(data.features[out])
             value = np.clip(value, t.min() / 4, t.max() * 4)
             z = data.logits[out] / value[:, None]
             log_p = z - np.logaddexp.reduce(z, axis=1, keepdims=True)
-            nll.append(-log_p[np.arange(out.sum()), data.labels[out]].mean())
-        expected.append(np.mean(nll))
+            loss = -log_p[np.arange(out.sum()), data.labels[out]]
+            nll.update({n: loss[data.domains[out] == n].mean() for n in in_order[k::5]})
+        expected.append(np.mean(list(nll.values())))
     np.testing.assert_allclose(table["nll"], expected, rtol=1e-7)
     assert calibrator.alpha_ == table["alpha"][np.argmin(expected)]

@@ -7,16 +7,16 @@ from domaincal import TemperatureScaling
 from domaincal.statistics import LabelledRows, fit_temperature
 from support import random_problem, root_temperature, slope
 
-# 9 numbers of classes x 5 seeds x 3 precisions x 2 kernels = 270 problems.
+# 9 numbers of classes x 23 seeds = 207 problems, in 3 precisions and with both kernels.
 CLASSES = (2, 3, 7, 10, 63, 64, 130, 200, 1000)
 
 
 @pytest.mark.parametrize("n_classes", CLASSES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 def test_temperature_is_the_root_of_the_slope(kernel, n_classes, dtype):
-    for seed in range(5):
+    for seed in range(23):
         rng = np.random.default_rng([seed, n_classes])
-        n = int(rng.integers(60, 4000)) if n_classes < 200 else int(rng.integers(60, 400))
+        n = int(rng.integers(60, min(3000, 100_000 // n_classes)))
         problem = random_problem(rng, n, n_classes, dtype)
         found = TemperatureScaling().fit(problem.logits, problem.labels).temperature_
         expected = root_temperature(problem.logits, problem.labels)

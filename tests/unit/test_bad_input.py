@@ -404,6 +404,22 @@ def test_the_floor_needs_whole_weights():
         dc.excess_calibration_error(p, y, sample_weight=[0.3, 0.3])
 
 
+def test_bad_features_of_a_domain_that_is_left_out():
+    domains = np.where(np.arange(N) < 3, "tiny", DATA.domains)
+    bad = _put(DATA.features, (1, 1), np.nan)
+    with pytest.warns(dc.SmallDomainWarning), pytest.raises(dc.InputError, match="row 1, column 1"):
+        dc.MultiDomainTemperatureScaling().fit(
+            DATA.logits, DATA.labels, features=bad, domains=domains
+        )
+
+
+def test_boolean_labels():
+    z = DATA.logits[:, :2]
+    found = dc.TemperatureScaling().fit(z, DATA.labels > 2)
+    expected = dc.TemperatureScaling().fit(z, (DATA.labels > 2).astype(int))
+    assert found.temperature_ == expected.temperature_
+
+
 def test_a_failed_fit_leaves_what_was_there():
     calibrator = dc.MultiDomainTemperatureScaling("ridge")
     bad = _put(DATA.features, (3, 1), np.nan)

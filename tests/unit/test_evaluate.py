@@ -55,10 +55,15 @@ class _Confident(dc.TemperatureScaling):
     def predict_confidence(self, logits, **given):
         return np.full(len(logits), 0.5)
 
+    def predict_proba(self, logits, **given):
+        return np.roll(super().predict_proba(logits, **given), 1, axis=1)
+
 
 def test_confidence_is_scored_with_the_argmax_of_the_logits():
     table = dc.evaluate(_Confident(), train=DATA, test=DATA)
     assert (table["mean_confidence"] == 0.5).all()
+    right = DATA.logits.argmax(axis=1) == DATA.labels
+    assert table["accuracy"].mean() == pytest.approx(right.mean())
     np.testing.assert_allclose(table["ece"], (table["accuracy"] - 0.5).abs())
 
 
@@ -68,8 +73,10 @@ def test_names_of_methods():
     assert names == [
         "MultiDomainTemperatureScaling()", "MultiDomainTemperatureScaling(target='log')",
     ]  # fmt: skip
-    with pytest.raises(dc.InputError, match="twice"):
-        dc.evaluate([dc.MaxSoftmax(), dc.MaxSoftmax()], train=DATA, test=DATA)
+    with pytest.raises(dc.InputError, match=r"MaxSoftmax\(\) twice"):
+        dc.evaluate(
+            [dc.TemperatureScaling(), dc.MaxSoftmax(), dc.MaxSoftmax()], train=DATA, test=DATA
+        )
     for empty in ([], {}):
         with pytest.raises(dc.InputError, match="calibrators is empty"):
             dc.evaluate(empty, train=DATA, test=DATA)

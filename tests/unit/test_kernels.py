@@ -61,13 +61,20 @@ def _rows(n, n_classes, dtype, seed=0):
     ("dtype", "error"), [(np.float64, 1e-12), (np.float32, 2e-6), (np.float16, 2e-6)]
 )
 @pytest.mark.parametrize("n", [1, 127, 300])
-def test_compiled_sums_are_the_plain_ones(n_classes, dtype, error, n):
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("groups", ["none", "sorted", "mixed"])
+@pytest.mark.parametrize("betas", ["shared", "per row", "nan"])
+def test_compiled_sums_are_the_plain_ones(n_classes, dtype, error, n, weighted, groups, betas):
     z, y, rng = _rows(n, n_classes, dtype)
+    group = rng.integers(0, 3, n)
     options = {
-        "weight": rng.uniform(0, 2, n), "group": rng.integers(0, 3, n), "n_groups": 3,
-    }  # fmt: skip
-    beta = rng.uniform(0.1, 2.0, n)
-    beta[::5] = np.nan  # skipped rows
+        "weight": rng.uniform(0, 2, n) if weighted else None,
+        "group": {"none": None, "sorted": np.sort(group), "mixed": group}[groups],
+        "n_groups": 1 if groups == "none" else 3,
+    }
+    beta = np.array([0.7]) if betas == "shared" else rng.uniform(0.1, 2.0, n)
+    if betas == "nan":
+        beta[::5] = np.nan  # skipped rows; for n = 1, all there is
     found = rows.temperature_sums(z, y, beta, **options, compiled=True)
     expected = rows.temperature_sums(z, y, beta, **options)
     np.testing.assert_allclose(found, expected, rtol=error, atol=error * n)

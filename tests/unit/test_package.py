@@ -11,6 +11,7 @@ import pytest
 
 import domaincal as dc
 from domaincal._optional import require
+from domaincal.statistics.blocks import thread_count
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,6 +74,16 @@ def test_nothing_optional_is_loaded():
 def test_a_missing_package_names_its_extra():
     with pytest.raises(dc.MissingDependencyError, match=r"pip install 'domaincal\[zarr\]'"):
         require("no_such_package", extra="zarr", purpose="reading a .zarr store")
+
+
+@pytest.mark.parametrize("name", ["NUMBA_NUM_THREADS", "OMP_NUM_THREADS"])
+def test_threads_are_limited_by_the_environment(name, monkeypatch):
+    for other in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(other, raising=False)
+    cores = thread_count()
+    for value, expected in [("1", 1), ("", cores), ("0", cores), ("x", cores), ("999", cores)]:
+        monkeypatch.setenv(name, value)
+        assert thread_count() == expected
 
 
 def test_the_error_tree():

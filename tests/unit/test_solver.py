@@ -6,7 +6,13 @@ from operator import add
 import numpy as np
 import pytest
 
-from domaincal.statistics import TemperatureSums, solve_temperature
+import domaincal as dc
+from domaincal.statistics import (
+    LabelledRows,
+    TemperatureSums,
+    fit_temperature,
+    solve_temperature,
+)
 from support import random_problem, root_temperature
 
 
@@ -94,3 +100,47 @@ def test_converged_groups_are_left_out_of_later_passes():
     assert any(skipped[0] != skipped[1] for skipped in seen)
     expected = root_temperature(easy.logits, easy.labels)
     assert fit.temperature[0] == pytest.approx(expected, rel=1e-10)
+
+
+def test_standard_error_and_nll_by_hand(kernel):
+    """The sandwich sqrt(sum g^2) / (beta sum Var), and the mean NLL, in plain numpy."""
+    problem = random_problem(np.random.default_rng(4), 3000, 12)
+    fit = fit_temperature(LabelledRows(problem.logits, problem.labels))
+    beta = 1.0 / fit.temperature[0]
+    z = problem.logits
+    log_p = beta * z - np.logaddexp.reduce(beta * z, axis=1, keepdims=True)
+    p = np.exp(log_p)
+    mean = (p * z).sum(axis=1)
+    g = mean - z[np.arange(3000), problem.labels]
+    variance = (p * (z - mean[:, None]) ** 2).sum(axis=1)
+    expected = np.sqrt((g**2).sum()) / (beta * variance.sum())
+    assert fit.standard_error[0] == pytest.approx(expected, rel=1e-6)
+    nll = -log_p[np.arange(3000), problem.labels].mean()
+    assert fit.nll[0] == pytest.approx(nll, rel=1e-8)
+
+
+def test_rows_that_are_right_beyond_rounding_stop_at_the_bound(kernel):
+    """One logit towers over 999 others: the slope is 0 to the last bit long before the bound."""
+    z = np.zeros((400, 1000))
+    z[:, 3] = 10.0
+    fit = fit_temperature(LabelledRows(z, np.full(400, 3)))
+    assert fit.at_bound[0]
+    assert fit.temperature[0] == pytest.approx(0.01 * z[0].std())
+
+
+def test_a_group_that_the_sample_missed_needs_no_more_passes_for_larger_logits():
+    rng = np.random.default_rng(5)
+    problem = random_problem(rng, 60_000, 10)
+    group = np.zeros(60_000, int)
+    group[40:70] = 1  # between the runs of rows that samples take
+    passes = [
+        fit_temperature(LabelledRows(c * problem.logits, problem.labels, group, 2)).n_iter
+        for c in (1.0, 1e4)
+    ]
+    assert passes[0] == passes[1]
+
+
+def test_sums_that_are_not_numbers_are_an_error():
+    nan, one = np.full(1, np.nan), np.ones(1)
+    with pytest.raises(dc.DomaincalError, match="no temperature found"):
+        solve_temperature(lambda beta: TemperatureSums(one, nan, nan, nan, nan, one))

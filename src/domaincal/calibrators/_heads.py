@@ -13,7 +13,7 @@ from domaincal.statistics.normal_equations import (
     sum_residuals,
 )
 
-#: Candidates for ridge's alpha, in units of the mean eigenvalue of X'X.
+#: Candidates for ridge's alpha, in units of the mean eigenvalue of the Gram matrix.
 ALPHA_GRID = np.logspace(-6, 2, 9)
 #: Refinement ends when the coefficients change by less than this fraction; once is usual.
 REFINED = 1e-8
@@ -36,13 +36,15 @@ def fit_linear(
     used = ~np.isnan(targets)
     if equations is None:
         part = np.where(used, 0, -1)
-        equations = sum_normal_equations(features, codes, part=part, weight=weight)[0]
+        equations = sum_normal_equations(
+            features, codes, part=part, weight=weight, fit_intercept=fit_intercept
+        )[0]
     solver = equations.factor(fit_intercept=fit_intercept)
     known = np.where(used, targets, 0.0)
     solution = solver.solve(known, alpha=alpha)
     for _ in range(MAX_REFINEMENTS):
         residual = sum_residuals(
-            features, codes, solution, targets, mean=solver.mean, weight=weight
+            features, codes, solution, targets, centre=solver.centre, weight=weight
         )
         before, solution = solution, solver.refine(solution, known, residual, alpha=alpha)
         if np.abs(solution.coef - before.coef).max() <= REFINED * np.abs(solution.coef).max():
@@ -69,9 +71,11 @@ def search_alpha(
     n_folds = min(len(used), MAX_FOLDS)
     fold = np.full(len(targets), -1)
     fold[used[np.argsort(targets[used], kind="stable")]] = np.arange(len(used)) % n_folds
-    parts = sum_normal_equations(features, codes, part=fold, n_parts=n_folds, weight=weight)
+    parts = sum_normal_equations(
+        features, codes, part=fold, n_parts=n_folds, weight=weight, fit_intercept=fit_intercept
+    )
     total = sum(parts[1:], parts[0])
-    alphas = ALPHA_GRID * np.trace(total.gram) / len(total.gram)
+    alphas = ALPHA_GRID * total.mean_eigenvalue(fit_intercept=fit_intercept)
     if n_folds == 1 or not alphas[0] > 0:  # nothing to hold out, or all features are zero
         table = pd.DataFrame({"alpha": alphas, "n_domains": 0, "nll": np.nan})
         return float(max(alphas[0], np.finfo(float).tiny)), table, total

@@ -11,13 +11,13 @@ has no float16: the first half of this file does without. It is one file because
 notices changes of the file of a kernel only.
 """
 
-from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from numba import types
 from numba.extending import overload
+
+from domaincal.kernels.jit import jit
 
 # What LLVM needs to sum in lanes; NaN and infinity keep their meaning.
 _FAST = {"reassoc", "contract", "nsz"}
@@ -29,18 +29,6 @@ WIDE_FROM = 64
 #: Rows of one tile, and the run of consecutive rows that a sample takes at a time.
 TILE_ROWS = 128
 RUN_ROWS = 16
-
-
-def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """``numba.njit`` with a disk cache where there is a folder to write it to."""
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        try:
-            return numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
-        except RuntimeError:  # neither the package folder nor the user's cache is writable
-            return numba.njit(nogil=True, error_model="numpy", **options)(function)
-
-    return decorate
 
 
 def _lane(stored: Any) -> Any:

@@ -1,6 +1,6 @@
 """Bin sums compiled by numba: serial, free of the GIL, one pass over the confidences."""
 
-from domaincal.kernels.compiled import jit
+from domaincal.kernels.jit import jit
 
 
 @jit()

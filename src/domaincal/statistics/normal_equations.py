@@ -49,18 +49,28 @@ class NormalEquations:
     moments : array, shape (n_domains, n_features)
         Weighted sum of the rows of each domain.
     weight : array, shape (n_domains,)
+    shift : array, shape (n_features,)
+        Subtracted from the features before they are summed. Sums of the same shift can be added.
+        Near their mean, little is lost when they are centred.
     """
 
     gram: FloatArray
     moments: FloatArray
     weight: FloatArray
+    shift: FloatArray
 
     @classmethod
     def from_rows(
-        cls, features: Array, group: IntArray, n_groups: int, weight: FloatArray | None = None
+        cls,
+        features: Array,
+        group: IntArray,
+        n_groups: int,
+        weight: FloatArray | None = None,
+        *,
+        shift: FloatArray,
     ) -> "NormalEquations":
         """Sum over rows; ``group`` is the domain number of each row."""
-        x = features.astype(np.float64)
+        x = features - shift  # in float64
         w = np.ones(len(x)) if weight is None else weight
         indicator = scipy.sparse.csr_array(
             (w, (group, np.arange(len(x)))), shape=(n_groups, len(x))
@@ -71,32 +81,51 @@ class NormalEquations:
             if weight is not None:
                 x *= np.sqrt(w)[:, None]
             gram = x.T @ x
-        return cls(gram, moments, np.bincount(group, w, minlength=n_groups).astype(np.float64))
+        return cls(
+            gram, moments, np.bincount(group, w, minlength=n_groups).astype(np.float64), shift
+        )
 
     def __add__(self, other: "NormalEquations") -> "NormalEquations":
         return NormalEquations(
-            self.gram + other.gram, self.moments + other.moments, self.weight + other.weight
+            self.gram + other.gram,
+            self.moments + other.moments,
+            self.weight + other.weight,
+            self.shift,
         )
+
+    def mean(self) -> FloatArray:
+        """Weighted mean of the shifted features."""
+        return np.asarray(self.moments.sum(axis=0) / self.weight.sum())
+
+    def mean_eigenvalue(self, *, fit_intercept: bool = False) -> float:
+        """Of the Gram matrix, centred where there is an intercept: the unit of a penalty."""
+        centre = self.mean() if fit_intercept else np.zeros(len(self.gram))
+        trace = np.trace(self.gram) - self.weight.sum() * (centre @ centre)
+        return float(trace / len(self.gram))
 
     def factor(self, *, fit_intercept: bool = False) -> "LeastSquares":
         """Eigenvectors of the (centred) Gram matrix: solves for any target and any ridge."""
-        total = self.weight.sum()
-        mean = self.moments.sum(axis=0) / total if fit_intercept else np.zeros(len(self.gram))
+        mean = self.mean() if fit_intercept else np.zeros(len(self.gram))
         values, vectors = scipy.linalg.eigh(
-            self.gram - total * np.outer(mean, mean), driver="evd", check_finite=False
+            self.gram - self.weight.sum() * np.outer(mean, mean), driver="evd", check_finite=False
         )
         return LeastSquares(self, mean, np.maximum(values, 0.0), vectors, fit_intercept)
 
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
-    """Normal equations ready to be solved."""
+    """Normal equations ready to be solved; ``mean`` is 0 where there is no intercept."""
 
     equations: NormalEquations
     mean: FloatArray
     values: FloatArray
     vectors: FloatArray
     fit_intercept: bool
+
+    @property
+    def centre(self) -> FloatArray:
+        """The point from which features count, in their own units."""
+        return self.mean + self.equations.shift
 
     def solve(self, targets: FloatArray, *, alpha: float = 0.0) -> LinearMap:
         """Minimise ``sum w (x'c + b - t)**2 + alpha |c|**2``; at alpha 0, of least norm.
@@ -129,7 +158,7 @@ class LeastSquares:
         if not self.fit_intercept:
             return LinearMap(coef)
         weight = self.equations.weight
-        return LinearMap(coef, float(targets @ weight / weight.sum() - self.mean @ coef))
+        return LinearMap(coef, float(targets @ weight / weight.sum() - self.centre @ coef))
 
 
 def sum_normal_equations(
@@ -139,15 +168,21 @@ def sum_normal_equations(
     part: IntArray,
     n_parts: int = 1,
     weight: FloatArray | None = None,
+    fit_intercept: bool = False,
 ) -> list[NormalEquations]:
     """:class:`NormalEquations` of each part of the domains, from rows in memory, in blocks.
 
     ``part`` holds the part of each domain; rows of domains with part -1 are left out.
     """
     n_groups, n_features = len(part), features.shape[1]
+    shift = np.zeros(n_features)
+    if fit_intercept:  # any point near the mean will do; the solution does not depend on it
+        some = features[:: max(1, len(features) // 1024)].astype(np.float64)
+        shift = np.where(np.isfinite(some.mean(axis=0)), some.mean(axis=0), 0.0)
     empty = NormalEquations(
-        np.zeros((n_features, n_features)), np.zeros((n_groups, n_features)), np.zeros(n_groups)
-    )
+        np.zeros((n_features, n_features)), np.zeros((n_groups, n_features)), np.zeros(n_groups),
+        shift,
+    )  # fmt: skip
     sums = [empty] * n_parts
     for block in feature_blocks(*features.shape):
         row_part = part[group[block]]
@@ -157,7 +192,7 @@ def sum_normal_equations(
                 continue
             x = features[block] if len(rows) == len(row_part) else features[block][rows]
             w = None if weight is None else weight[block][rows]
-            sums[k] += NormalEquations.from_rows(x, group[block][rows], n_groups, w)
+            sums[k] += NormalEquations.from_rows(x, group[block][rows], n_groups, w, shift=shift)
     if not all(np.isfinite(s.moments).all() and np.isfinite(s.gram).all() for s in sums):
         raise non_finite_features(features)
     return sums
@@ -169,21 +204,21 @@ def sum_residuals(
     solution: LinearMap,
     targets: FloatArray,
     *,
-    mean: FloatArray,
+    centre: FloatArray,
     weight: FloatArray | None = None,
 ) -> FloatArray:
-    """``sum w (x - mean) (t - x'c - b)`` over rows in memory, for :meth:`LeastSquares.refine`.
+    """``sum w (x - centre) (t - x'c - b)`` over rows in memory, for :meth:`LeastSquares.refine`.
 
     Rows of domains whose target is NaN are left out.
     """
     total = np.zeros(features.shape[1])
-    at_mean = solution.intercept + mean @ solution.coef
+    at_centre = solution.intercept + centre @ solution.coef
     for block in feature_blocks(*features.shape):
         target = targets[group[block]]
         used = ~np.isnan(target)
         x = features[block] if used.all() else features[block][used]
-        x = x - mean  # in float64
-        residual = target[used] - (x @ solution.coef + at_mean)
+        x = x - centre  # in float64
+        residual = target[used] - (x @ solution.coef + at_centre)
         if weight is not None:
             residual *= weight[block][used]
         total += residual @ x

@@ -155,11 +155,8 @@ def fit_temperature(rows: LabelledRows) -> TemperatureFit:
             )  # fmt: skip
             # Groups that the sample has missed start where the others are.
             known = sample.scale > 0
-            scale = (
-                np.where(known, sample.scale, np.median(sample.scale[known]))
-                if known.any()
-                else 1.0
-            )
+            usual = np.median(sample.scale[known]) if known.any() else 1.0
+            scale = np.where(known, sample.scale, usual)
             start = np.where(sample.at_bound, scale, sample.temperature)
             if rows_per_group >= _ENOUGH:
                 break

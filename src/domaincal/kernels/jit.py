@@ -1,0 +1,18 @@
+"""How kernels are compiled."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+
+def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """``numba.njit`` with a disk cache where there is a folder to write it to."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        try:
+            return numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
+        except RuntimeError:  # neither the package folder nor the user's cache is writable
+            return numba.njit(nogil=True, error_model="numpy", **options)(function)
+
+    return decorate
