@@ -21,7 +21,7 @@ def temperature(data: dict[str, np.ndarray]) -> float:
 
 TEMPERATURE = {
     "netcal": (prepare_single, temperature),
-    "netcal, given float64": (prepare_double, temperature),
+    "netcal, float64": (prepare_double, temperature),
 }
 MULTI_DOMAIN = {}
 BINNING = {}

@@ -29,6 +29,6 @@ def digitize(data: dict[str, np.ndarray]) -> float:
     return float(np.abs(difference).sum() / len(hits))
 
 
-TEMPERATURE = {"one plain pass, logits.sum()": plain_pass}
+TEMPERATURE = {"plain pass": plain_pass}
 MULTI_DOMAIN = {}
 BINNING = {"numpy, a mask for each bin": mask_for_each_bin, "numpy, digitize": digitize}

@@ -111,7 +111,7 @@ def test_bad_domains(name, case):
 
 
 @pytest.mark.parametrize("case", BAD_FEATURES.values(), ids=BAD_FEATURES)
-@pytest.mark.parametrize("name", ["md-ts", "md-ts-ridge"])
+@pytest.mark.parametrize("name", ["md-ts", "md-ts-intercept", "md-ts-ridge"])
 def test_bad_features(name, case):
     argument, value, message = case
     with pytest.raises(dc.InputError, match=message):

@@ -5,44 +5,65 @@ from rich.table import Table
 
 from domaincal.experiments.demo import DemoResult
 
+_KINDS = {"InD": "seen in calibration, other rows", "OOD": "never seen"}
+
 
 def print_demo(result: DemoResult) -> None:
-    """ECE of each domain and method, the means, and the result in words."""
-    methods = result.table["method"].unique().tolist()
-    table = Table(
-        title="ECE in %, 20 bins",
-        caption=(
-            "InD: other rows of the domains that calibrated. OOD: domains never seen. MSP: softmax "
-            "as it is. TS: one temperature. MD-TS: a temperature for each row, predicted from its "
-            "features. Floor: mean ECE of a calibrated model with MD-TS's confidences."
-        ),
-        caption_justify="left",
-    )
-    table.add_column("domain", no_wrap=True)
-    for column in ("n", "true T", *methods, "floor"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for kind in ("InD", "OOD"):
-        rows = result.table[result.table["kind"] == kind]
-        for domain, part in rows.groupby("domain"):
-            scores = part.set_index("method")
-            table.add_row(
-                f"{kind} {domain}",
-                str(part["n"].iloc[0]),
-                f"{part['true_temperature'].iloc[0]:.2f}",
-                *(_percent(scores.loc[method, "ece"]) for method in methods),
-                _percent(scores.loc[methods[-1], "floor"]),
-            )
-        means = [result.mean_ece(method, kind) for method in methods]
-        over = f"{kind} mean of {means[0].n_domains}"
-        floor = rows.loc[rows["method"] == methods[-1], "floor"].mean()
-        mean = [_percent(m.mean) for m in means]
-        table.add_row(over, "", "", *mean, _percent(floor), style="bold")
-        errors = (_percent(m.standard_error) for m in means)
-        table.add_row("standard error", "", "", *errors, "", end_section=True)
+    """ECE of each domain and method, all scores over domains, and the result in words."""
     console = Console()
-    console.print(table)
+    console.print(_ece_table(result))
+    console.print(_summary(result))
     console.print(result.sentence())
 
 
-def _percent(value: object) -> str:
-    return f"{100 * float(value):.2f}"  # type: ignore[arg-type]
+def _ece_table(result: DemoResult) -> Table:
+    methods = result.table["method"].unique().tolist()
+    table = _table("ECE of each domain in %, 20 bins", "domain", "n", "true T", *methods)
+    for kind, meaning in _KINDS.items():
+        table.add_row(f"[bold]{kind}: {meaning}[/]")
+        for domain, part in result.table[result.table["kind"] == kind].groupby("domain"):
+            ece = part.set_index("method")["ece"]
+            table.add_row(
+                str(domain),
+                str(part["n"].iloc[0]),
+                f"{part['true_temperature'].iloc[0]:.2f}",
+                *(_percent(ece[method]) for method in methods),
+            )
+        table.add_section()
+    return table
+
+
+def _summary(result: DemoResult) -> Table:
+    scores = ("ece", "floor", "excess", "gap", "nll")
+    columns = ("domains", "ECE %", "floor", "excess", "gap", "NLL")
+    table = _table("Mean over domains ± standard error", "", *columns)
+    for kind in _KINDS:
+        for method in result.table["method"].unique():
+            mean = {score: result.mean(score, method, kind) for score in scores}
+            ece = mean["ece"]
+            table.add_row(
+                f"{kind} {method}",
+                str(ece.n_domains),
+                f"{_percent(ece.mean)} ± {_percent(ece.standard_error)}",
+                *(_percent(mean[score].mean) for score in ("floor", "excess", "gap")),
+                f"{mean['nll'].mean:.3f}",
+            )
+        table.add_section()
+    table.caption = (
+        "MSP: softmax as it is. TS: one temperature. MD-TS: one for each row, predicted from its "
+        "features. Floor: ECE that a calibrated model would have; excess: ECE less floor; gap: "
+        "|mean confidence - accuracy|, in %."
+    )
+    return table
+
+
+def _table(title: str, first: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", caption_justify="left")
+    table.add_column(first)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2f}"

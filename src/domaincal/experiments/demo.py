@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from domaincal.calibrators import MaxSoftmax, MultiDomainTemperatureScaling, TemperatureScaling
+from domaincal.calibrators._base import TemperatureCalibrator
 from domaincal.data import split_domains, split_halves
 from domaincal.datasets import make_multi_domain
 from domaincal.metrics import DomainMean, mean_over_domains
-from domaincal.selection import evaluate
+from domaincal.selection import score_table
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,14 @@ class DemoResult:
 
     table: pd.DataFrame
 
-    def mean_ece(self, method: str, kind: str) -> DomainMean:
-        """Mean ECE of a method over the InD or OOD domains."""
+    def mean(self, score: str, method: str, kind: str) -> DomainMean:
+        """Mean score of a method over the InD or OOD domains."""
         chosen = (self.table["method"] == method) & (self.table["kind"] == kind)
-        return mean_over_domains(self.table.loc[chosen, "ece"])
+        return mean_over_domains(self.table.loc[chosen, score])
 
     def sentence(self) -> str:
         """The result in words."""
-        ts, md_ts = (self.mean_ece(method, "OOD") for method in ("TS", "MD-TS"))
+        ts, md_ts = (self.mean("ece", method, "OOD") for method in ("TS", "MD-TS"))
         verdict = "lower" if md_ts.mean < ts.mean else "higher"
         return (
             f"On {ts.n_domains} unseen domains MD-TS has a {verdict} mean ECE than TS: "
@@ -47,13 +49,16 @@ def run_demo(seed: int = 0) -> DemoResult:
     data, truth = make_multi_domain(n_domains=30, n_rows=1000, random_state=seed)
     ind, ood = split_domains(data, data.domain_names[::3].tolist())
     train, test = split_halves(ind, random_state=seed)
-    methods = {
+    methods: dict[str, TemperatureCalibrator] = {
         "MSP": MaxSoftmax(),
         "TS": TemperatureScaling(),
         "MD-TS": MultiDomainTemperatureScaling(),
     }
+    for method in methods.values():
+        y = np.asarray(train.labels)
+        method.fit(train.logits, y, features=train.features, domains=train.domains)
     tables = [
-        evaluate(methods, train=train, test=rows, n_bins=20).assign(kind=kind)
+        score_table(methods, rows, n_bins=20).assign(kind=kind)
         for kind, rows in (("InD", test), ("OOD", ood))
     ]
     table = pd.concat(tables, ignore_index=True)

@@ -177,8 +177,9 @@ def sum_normal_equations(
     n_groups, n_features = len(part), features.shape[1]
     shift = np.zeros(n_features)
     if fit_intercept:  # any point near the mean will do; the solution does not depend on it
-        some = features[:: max(1, len(features) // 1024)].astype(np.float64)
-        shift = np.where(np.isfinite(some.mean(axis=0)), some.mean(axis=0), 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            near = features[:: max(1, len(features) // 1024)].mean(axis=0, dtype=np.float64)
+        shift = np.where(np.isfinite(near), near, 0.0)
     empty = NormalEquations(
         np.zeros((n_features, n_features)), np.zeros((n_groups, n_features)), np.zeros(n_groups),
         shift,
