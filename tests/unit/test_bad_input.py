@@ -418,6 +418,9 @@ def test_boolean_labels():
     found = dc.TemperatureScaling().fit(z, DATA.labels > 2)
     expected = dc.TemperatureScaling().fit(z, (DATA.labels > 2).astype(int))
     assert found.temperature_ == expected.temperature_
+    assert dc.negative_log_likelihood([[0.3, 0.7], [0.9, 0.1]], [True, False]) == pytest.approx(
+        -np.log([0.7, 0.9]).mean()
+    )
 
 
 def test_a_failed_fit_leaves_what_was_there():
