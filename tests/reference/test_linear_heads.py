@@ -6,7 +6,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 import domaincal as dc
 from domaincal.calibrators._heads import fit_linear
-from domaincal.statistics import normal_equations
+from domaincal.statistics import NormalEquations, normal_equations
 from support import fit, small_domains
 
 # Small noisy domains: a head may well be worse than the pooled temperature.
@@ -66,6 +66,16 @@ def test_where_singular_values_begin_to_count(condition, kept):
     features, codes = u * [1.0, 1.0 / condition], np.arange(500) % 3
     ours = fit_linear(features, codes, np.arange(3.0), weight=None, alpha=0.0, fit_intercept=False)
     assert (abs(ours.coef[1]) > 1e-3) == kept
+
+
+def test_sums_of_another_shift_cannot_be_added():
+    features, codes, _ = _problem(10.0)
+    sums = [
+        NormalEquations.from_rows(features, codes, 9, shift=np.full(40, shift))
+        for shift in (0.0, 1.0)
+    ]
+    with pytest.raises(dc.InputError, match="same shift"):
+        sums[0] + sums[1]
 
 
 def test_small_singular_values_count_as_zero():

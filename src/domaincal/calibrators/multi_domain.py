@@ -55,7 +55,8 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         100 times the spread of the logits) is cut off, so that T is positive and finite.
     alpha : float, optional
         Ridge's penalty, as in scikit-learn. By default it is chosen among nine by holding out
-        whole domains, for the NLL of the domains held out.
+        whole domains, for the NLL of the domains held out; with a single domain there is none to
+        hold out, and the smallest of the nine is taken.
 
     Attributes
     ----------

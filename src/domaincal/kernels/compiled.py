@@ -371,12 +371,7 @@ def _add_tile(  # type: ignore[no-untyped-def]
 ):
     """Add the terms of a tile of rows: in lanes where all rows count the same."""
     # A single row has a beta of its own, and NaN says to skip it.
-    alike = weight.size == 0 and beta.size == 1 and not np.isnan(beta[0])
-    if alike and group.size > 0:
-        other = 0
-        for r in range(rows):
-            other += group[begin + r] != group[begin]
-        alike = other == 0
+    alike = weight.size == 0 and group.size == 0 and beta.size == 1 and not np.isnan(beta[0])
     if not alike:
         for r in range(rows):
             i = begin + r
@@ -398,13 +393,12 @@ def _add_tile(  # type: ignore[no-untyped-def]
         total_variance += np.float64(variance[r])
         total_square += np.float64(slope[r]) * np.float64(slope[r])
         total_spread += np.float64(spread[r])
-    k = group[begin] if group.size > 0 else 0
-    out[k, 0] += rows
-    out[k, 1] += total_nll
-    out[k, 2] += total_slope
-    out[k, 3] += total_variance
-    out[k, 4] += total_square
-    out[k, 5] += total_spread
+    out[0, 0] += rows
+    out[0, 1] += total_nll
+    out[0, 2] += total_slope
+    out[0, 3] += total_variance
+    out[0, 4] += total_square
+    out[0, 5] += total_spread
 
 
 @jit(fastmath=_FAST)

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
+from domaincal._errors import InputError
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import non_finite_features
 from domaincal.statistics.blocks import row_blocks
@@ -86,6 +87,8 @@ class NormalEquations:
         )
 
     def __add__(self, other: "NormalEquations") -> "NormalEquations":
+        if not np.array_equal(self.shift, other.shift):
+            raise InputError("only sums of the same shift can be added; agree on one beforehand.")
         return NormalEquations(
             self.gram + other.gram,
             self.moments + other.moments,
