@@ -25,8 +25,8 @@ class DomainTemperatureScalingOfX(dc.DomainTemperatureScaling):
     def fit(self, logits, y):
         return super().fit(logits, y, domains=_one_domain(logits))
 
-    def _temperatures(self, n_rows, features, domains):
-        return super()._temperatures(n_rows, features, np.zeros(n_rows, int))
+    def _temperatures(self, logits, features, domains):
+        return super()._temperatures(logits, features, np.zeros(len(logits), int))
 
 
 class MultiDomainTemperatureScalingOfX(dc.MultiDomainTemperatureScaling):

@@ -15,11 +15,8 @@ from domaincal.kernels import rows as kernels
 from domaincal.statistics.blocks import Workers, row_blocks
 
 
-class TemperatureCalibrator(BaseEstimator, ABC):
-    """A calibrator that divides the logits of each row by a temperature.
-
-    Subclasses learn in ``fit`` and give one temperature for each row in ``_temperatures``.
-    """
+class Calibrator(BaseEstimator, ABC):
+    """From logits to calibrated confidences and probabilities, under one signature."""
 
     # The first argument is the data, not metadata, though scikit-learn would call it X.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"logits": UNUSED}
@@ -36,19 +33,55 @@ class TemperatureCalibrator(BaseEstimator, ABC):
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-    ) -> "TemperatureCalibrator":
+    ) -> "Calibrator":
         """Learn from labelled rows."""
 
     @abstractmethod
-    def _temperatures(
-        self, n_rows: int, features: ArrayLike | None, domains: ArrayLike | None
+    def predict_confidence(
+        self,
+        logits: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        domains: ArrayLike | None = None,
     ) -> FloatArray:
-        """Temperature of each row: shape (n_rows,), or (1,) where all rows share it."""
+        """Calibrated probability of the predicted class (the argmax of the logits), shape (n,)."""
+
+    @abstractmethod
+    def predict_proba(
+        self,
+        logits: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        domains: ArrayLike | None = None,
+    ) -> Array:
+        """Calibrated probabilities, shape (n, n_classes)."""
 
     @property
     def n_features_in_(self) -> int:
         """Number of columns of ``logits`` in ``fit``, under scikit-learn's name."""
         return self.n_classes_
+
+    def _check(self, logits: ArrayLike) -> Array:
+        check_is_fitted(self)
+        return check_logits(logits, n_classes=self.n_classes_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+class TemperatureCalibrator(Calibrator):
+    """A calibrator that divides the logits of each row by a temperature.
+
+    Subclasses learn in ``fit`` and give one temperature for each row in ``_temperatures``.
+    """
+
+    @abstractmethod
+    def _temperatures(
+        self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
+    ) -> FloatArray:
+        """Temperature of each row: shape (n,), or (1,) where all rows share it."""
 
     def predict_temperature(
         self,
@@ -59,7 +92,7 @@ class TemperatureCalibrator(BaseEstimator, ABC):
     ) -> FloatArray:
         """Temperature of each row, shape (n,)."""
         z = self._check(logits)
-        temperatures = self._temperatures(len(z), features, domains)
+        temperatures = self._temperatures(z, features, domains)
         return np.array(np.broadcast_to(temperatures, len(z)))
 
     def predict_confidence(
@@ -71,7 +104,7 @@ class TemperatureCalibrator(BaseEstimator, ABC):
     ) -> FloatArray:
         """Calibrated probability of the predicted class (the argmax of the logits), shape (n,)."""
         z = self._check(logits)
-        beta = 1.0 / self._temperatures(len(z), features, domains)
+        beta = 1.0 / self._temperatures(z, features, domains)
         compiled = kernels.use_compiled(z.size)
 
         def confidences(block: slice) -> FloatArray:
@@ -79,7 +112,7 @@ class TemperatureCalibrator(BaseEstimator, ABC):
             return kernels.top_label(z[block], rows, compiled=compiled)[0]
 
         with Workers() as workers:
-            out = np.concatenate([*workers.map(confidences, _blocks(z))])
+            out = np.concatenate([*workers.map(confidences, logit_blocks(z))])
         if not np.isfinite(out).all():
             raise non_finite_logits(z)
         return out
@@ -96,9 +129,8 @@ class TemperatureCalibrator(BaseEstimator, ABC):
         float32 for float16 and float32 logits, float64 for all else.
         """
         z = self._check(logits)
-        beta = 1.0 / self._temperatures(len(z), features, domains)
-        single = z.dtype.kind == "f" and z.dtype.itemsize <= 4
-        out = np.empty(z.shape, np.float32 if single else np.float64)
+        beta = 1.0 / self._temperatures(z, features, domains)
+        out = np.empty(z.shape, probability_dtype(z))
 
         def fill(block: slice) -> bool:
             plain.softmax(z[block], beta if beta.size == 1 else beta[block], out[block])
@@ -106,20 +138,18 @@ class TemperatureCalibrator(BaseEstimator, ABC):
             return bool(np.isfinite(out[block]).all() and np.isfinite(z[block].min()))
 
         with Workers() as workers:
-            finite = all([*workers.map(fill, _blocks(z))])
+            finite = all([*workers.map(fill, logit_blocks(z))])
         if not finite:
             raise non_finite_logits(z)
         return out
 
-    def _check(self, logits: ArrayLike) -> Array:
-        check_is_fitted(self)
-        return check_logits(logits, n_classes=self.n_classes_)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
-
-def _blocks(z: Array) -> list[slice]:
+def logit_blocks(z: Array) -> list[slice]:
+    """Blocks of rows for the worker threads."""
     return row_blocks(len(z), z.shape[1] * z.itemsize)
+
+
+def probability_dtype(z: Array) -> type[np.floating]:
+    """float32 for float16 and float32 logits, float64 for all else."""
+    single = z.dtype.kind == "f" and z.dtype.itemsize <= 4
+    return np.float32 if single else np.float64

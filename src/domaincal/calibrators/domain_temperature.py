@@ -86,9 +86,9 @@ class DomainTemperatureScaling(TemperatureCalibrator):
         return self
 
     def _temperatures(
-        self, n_rows: int, features: ArrayLike | None, domains: ArrayLike | None
+        self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
     ) -> FloatArray:
-        codes, names = check_domains(domains, n_rows=n_rows, needed_by=type(self).__name__)
+        codes, names = check_domains(domains, n_rows=len(logits), needed_by=type(self).__name__)
         asked = pd.Index(names)
         unseen = asked[~asked.isin(self.domain_temperatures_.index)].tolist()
         if unseen:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from domaincal._typing import ArrayLike, FloatArray
+from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import (
     check_labels,
     check_logits,
@@ -54,6 +54,6 @@ class MaxSoftmax(TemperatureCalibrator):
         return self
 
     def _temperatures(
-        self, n_rows: int, features: ArrayLike | None, domains: ArrayLike | None
+        self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
     ) -> FloatArray:
         return np.ones(1)

@@ -201,10 +201,10 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         return solution, alpha, search
 
     def _temperatures(
-        self, n_rows: int, features: ArrayLike | None, domains: ArrayLike | None
+        self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
     ) -> FloatArray:
         x = check_features(
-            features, n_rows=n_rows, n_features=len(self.coef_), needed_by=type(self).__name__
+            features, n_rows=len(logits), n_features=len(self.coef_), needed_by=type(self).__name__
         )
         values = LinearMap(self.coef_, self.intercept_)(x)
         if not np.isfinite(values).all():

@@ -70,7 +70,7 @@ class TemperatureScaling(TemperatureCalibrator):
         return self
 
     def _temperatures(
-        self, n_rows: int, features: ArrayLike | None, domains: ArrayLike | None
+        self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
     ) -> FloatArray:
         return np.array([self.temperature_])
 
