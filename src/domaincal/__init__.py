@@ -16,7 +16,10 @@ if TYPE_CHECKING:
         UnseenDomainWarning,
     )
     from domaincal.calibrators import (
+        BayesianBinning,
         DomainTemperatureScaling,
+        HistogramBinning,
+        IsotonicCalibration,
         MaxSoftmax,
         MultiDomainTemperatureScaling,
         TemperatureScaling,
@@ -56,7 +59,10 @@ _HOME = {
         "UnseenDomainWarning",
     ),
     "calibrators": (
+        "BayesianBinning",
         "DomainTemperatureScaling",
+        "HistogramBinning",
+        "IsotonicCalibration",
         "MaxSoftmax",
         "MultiDomainTemperatureScaling",
         "TemperatureScaling",

@@ -1,13 +1,19 @@
 """Calibrators: one file for each method, one signature for all."""
 
 from domaincal.calibrators._convert import logits_from_probabilities, logits_from_scores
+from domaincal.calibrators.bayesian_binning import BayesianBinning
 from domaincal.calibrators.domain_temperature import DomainTemperatureScaling
+from domaincal.calibrators.histogram_binning import HistogramBinning
+from domaincal.calibrators.isotonic import IsotonicCalibration
 from domaincal.calibrators.max_softmax import MaxSoftmax
 from domaincal.calibrators.multi_domain import MultiDomainTemperatureScaling
 from domaincal.calibrators.temperature import TemperatureScaling
 
 __all__ = [
+    "BayesianBinning",
     "DomainTemperatureScaling",
+    "HistogramBinning",
+    "IsotonicCalibration",
     "MaxSoftmax",
     "MultiDomainTemperatureScaling",
     "TemperatureScaling",

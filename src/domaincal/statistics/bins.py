@@ -21,6 +21,7 @@ from domaincal.statistics.blocks import Workers, row_blocks
 
 Norm = Literal["l1", "l2", "max"]
 Strategy = Literal["uniform", "quantile"]
+STRATEGIES = ("uniform", "quantile")
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +163,7 @@ def bin_edges(
 ) -> FloatArray:
     """Edges m / n_bins, or the quantiles of the confidences between 0 and 1."""
     n_bins = check_count(n_bins, "n_bins")
-    check_option(strategy, "strategy", ("uniform", "quantile"))
+    check_option(strategy, "strategy", STRATEGIES)
     edges = np.arange(n_bins + 1) / n_bins
     if strategy == "quantile":
         inner = edges[1:-1]
