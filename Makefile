@@ -37,6 +37,9 @@ types: $(VENV)/.installed
 layers: $(VENV)/.installed
 	$(BIN)/lint-imports
 
+# Two workers on two cores: BLAS threads of their own would only get in each other's way.
+tests bare: export OPENBLAS_NUM_THREADS := 1
+
 tests: $(VENV)/.installed
 	$(BIN)/pytest -n 2
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
+from sklearn.linear_model import LinearRegression
 
 import domaincal as dc
 
@@ -57,30 +58,58 @@ def small_domains(seed: int = 0, **options: object) -> dc.CalibrationData:
     )
 
 
+_MD_TS = dc.MultiDomainTemperatureScaling
 #: Every calibrator, with a constructor for each variant that the laws should hold for.
 CALIBRATORS = {
     "msp": dc.MaxSoftmax,
     "ts": dc.TemperatureScaling,
     "domain-ts": dc.DomainTemperatureScaling,
-    "md-ts": dc.MultiDomainTemperatureScaling,
-    "md-ts-intercept": lambda: dc.MultiDomainTemperatureScaling(fit_intercept=True),
-    "md-ts-log": lambda: dc.MultiDomainTemperatureScaling(target="log"),
-    "md-ts-inverse": lambda: dc.MultiDomainTemperatureScaling(target="inverse"),
-    "md-ts-equal": lambda: dc.MultiDomainTemperatureScaling(domain_weight="equal"),
-    "md-ts-letter": lambda: dc.MultiDomainTemperatureScaling(clip=None),
-    "md-ts-ridge": lambda: dc.MultiDomainTemperatureScaling("ridge"),
-    "md-ts-ridge-fixed": lambda: dc.MultiDomainTemperatureScaling("ridge", alpha=1.0),
+    "md-ts": _MD_TS,
+    "md-ts-intercept": lambda: _MD_TS(fit_intercept=True),
+    "md-ts-log": lambda: _MD_TS(target="log"),
+    "md-ts-inverse": lambda: _MD_TS(target="inverse"),
+    "md-ts-equal": lambda: _MD_TS(domain_weight="equal"),
+    "md-ts-letter": lambda: _MD_TS(clip=None),
+    "md-ts-logits": lambda: _MD_TS(features="logits"),
+    "md-ts-ridge": lambda: _MD_TS("ridge"),
+    "md-ts-ridge-intercept": lambda: _MD_TS("ridge", fit_intercept=True),
+    "md-ts-ridge-fixed": lambda: _MD_TS("ridge", alpha=1.0),
+    "md-ts-huber": lambda: _MD_TS("huber"),
+    "md-ts-huber-intercept": lambda: _MD_TS("huber", fit_intercept=True),
+    "md-ts-krr": lambda: _MD_TS("krr"),
+    "md-ts-krr-intercept": lambda: _MD_TS("krr", fit_intercept=True),
+    "md-ts-krr-nystroem": lambda: _MD_TS("krr", nystroem=40),
+    "md-ts-knn": lambda: _MD_TS("knn"),
+    "md-ts-knn-logits": lambda: _MD_TS("knn", features="logits"),
+    "md-ts-instance": lambda: _MD_TS(LinearRegression()),
+    "histogram": dc.HistogramBinning,
+    "histogram-quantile": lambda: dc.HistogramBinning(strategy="quantile"),
+    "histogram-rest": lambda: dc.HistogramBinning(scheme="one-vs-rest"),
+    "isotonic": dc.IsotonicCalibration,
+    "isotonic-rest": lambda: dc.IsotonicCalibration(scheme="one-vs-rest"),
+    "bbq": dc.BayesianBinning,
+    "bbq-rest": lambda: dc.BayesianBinning(scheme="one-vs-rest"),
 }
+#: Those without a temperature.
+SCORE_MAPS = tuple(n for n in CALIBRATORS if n.startswith(("histogram", "isotonic", "bbq")))
+WITH_TEMPERATURE = {n: make for n, make in CALIBRATORS.items() if n not in SCORE_MAPS}
+#: Those that fit many candidates.
+DEAR = ("md-ts-huber", "md-ts-huber-intercept", "md-ts-krr", "md-ts-krr-intercept",
+        "md-ts-krr-nystroem", "md-ts-knn", "md-ts-knn-logits")  # fmt: skip
+
+
+def given(data: dc.CalibrationData) -> dict[str, object]:
+    return {"features": data.features, "domains": data.domains}
 
 
 def fit(calibrator: object, data: dc.CalibrationData, **options: object) -> object:
     """Fit with everything that the data have."""
-    return calibrator.fit(  # type: ignore[attr-defined]
-        data.logits, data.labels, features=data.features, domains=data.domains, **options
-    )
+    return calibrator.fit(data.logits, data.labels, **given(data), **options)  # type: ignore[attr-defined]
 
 
 def temperatures(calibrator: object, data: dc.CalibrationData) -> np.ndarray:
-    return calibrator.predict_temperature(  # type: ignore[attr-defined,no-any-return]
-        data.logits, features=data.features, domains=data.domains
-    )
+    return calibrator.predict_temperature(data.logits, **given(data))  # type: ignore[attr-defined,no-any-return]
+
+
+def probabilities(calibrator: object, data: dc.CalibrationData) -> np.ndarray:
+    return calibrator.predict_proba(data.logits, **given(data))  # type: ignore[attr-defined,no-any-return]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         MissingDependencyError,
         PoorHeadWarning,
         SmallDomainWarning,
+        SubsampleWarning,
         UnseenDomainWarning,
     )
     from domaincal.calibrators import (
@@ -56,6 +57,7 @@ _HOME = {
         "MissingDependencyError",
         "PoorHeadWarning",
         "SmallDomainWarning",
+        "SubsampleWarning",
         "UnseenDomainWarning",
     ),
     "calibrators": (

@@ -32,5 +32,9 @@ class SmallDomainWarning(DomaincalWarning):
     """A domain has too few rows for its temperature to be used."""
 
 
+class SubsampleWarning(DomaincalWarning):
+    """A head has learned from some of the rows only."""
+
+
 class UnseenDomainWarning(DomaincalWarning):
     """A domain at prediction was not seen in the fit; the pooled temperature is used."""

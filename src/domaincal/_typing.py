@@ -1,6 +1,6 @@
 """Type aliases used across the package."""
 
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,4 +9,14 @@ Array: TypeAlias = NDArray[Any]
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
-__all__ = ["Array", "ArrayLike", "FloatArray", "IntArray"]
+
+class FeatureRows(Protocol):
+    """Features that are read in blocks of rows: an array, or what makes them when they are read."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: Any, /) -> Any: ...
+
+
+__all__ = ["Array", "ArrayLike", "FeatureRows", "FloatArray", "IntArray"]

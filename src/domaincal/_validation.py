@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from domaincal._errors import InputError
-from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
+from domaincal._typing import Array, ArrayLike, FeatureRows, FloatArray, IntArray
 
 _CURE_OF_LOGITS = "drop those rows, or lift masked logits (-inf) to about the smallest real one"
 
@@ -119,10 +119,11 @@ def check_features(
     return x
 
 
-def non_finite_features(features: Array) -> InputError:
+def non_finite_features(features: FeatureRows) -> InputError:
     """The error for features whose sums came out NaN or infinite."""
     return _non_finite(features, "features", "drop or impute those rows") or InputError(
-        f"features are too large to be squared (largest {np.abs(features).max():.3g}); scale them."
+        f"features are too large to be squared (largest {np.abs(features[:]).max():.3g}); scale "
+        "them."
     )
 
 
@@ -320,9 +321,9 @@ def _require_length(array: Array, name: str, n_rows: int) -> None:
         )
 
 
-def _non_finite(array: Array, name: str, cure: str) -> InputError | None:
+def _non_finite(array: FeatureRows, name: str, cure: str) -> InputError | None:
     """An error that names the first NaN or infinite entry, or None; reads in blocks of rows."""
-    size = max(1, (1 << 20) // max(1, array.shape[1] if array.ndim > 1 else 1))
+    size = max(1, (1 << 20) // max(1, array.shape[1] if len(array.shape) > 1 else 1))
     for start in range(0, len(array), size):
         bad = ~np.isfinite(array[start : start + size])
         if bad.any():

@@ -52,6 +52,12 @@ ESTIMATORS = [
     dc.TemperatureScaling(),
     DomainTemperatureScalingOfX(),
     MultiDomainTemperatureScalingOfX(),
+    MultiDomainTemperatureScalingOfX("krr"),
+    MultiDomainTemperatureScalingOfX("knn"),
+    dc.HistogramBinning(),
+    dc.HistogramBinning(scheme="one-vs-rest"),
+    dc.IsotonicCalibration(),
+    dc.BayesianBinning(),
 ]
 
 THREE_LABELS = "it fits three labels to two columns; y holds column numbers here"

@@ -5,7 +5,8 @@ import pytest
 from sklearn.linear_model import LinearRegression, Ridge
 
 import domaincal as dc
-from domaincal.calibrators._heads import fit_linear
+from domaincal.calibrators._heads import HeadProblem
+from domaincal.calibrators._heads.linear import solve
 from domaincal.statistics import NormalEquations, normal_equations
 from support import fit, small_domains
 
@@ -19,6 +20,11 @@ def _problem(condition, n=2000, p=40, n_domains=9, seed=0):
     v, _ = np.linalg.qr(rng.normal(size=(p, p)))
     features = u * np.geomspace(1.0, 1.0 / condition, p) @ v.T * 30.0
     return features, rng.integers(0, n_domains, n), rng.uniform(0.5, 4.0, n_domains)
+
+
+def fit_linear(features, codes, targets, *, weight, alpha, fit_intercept):
+    problem = HeadProblem(features, codes, targets, weight, False, fit_intercept, None)
+    return solve(problem, alpha)
 
 
 @pytest.mark.parametrize("condition", [1e1, 1e3, 1e5, 9e5])
@@ -149,7 +155,7 @@ def test_alpha_is_the_best_on_domains_held_out():
     """The search, redone by hand with scikit-learn for one candidate after another."""
     data = small_domains(n_domains=7)
     calibrator = fit(dc.MultiDomainTemperatureScaling("ridge"), data)
-    table = calibrator.alpha_search_
+    table = calibrator.head_search_
     unit = np.square(data.features).sum() / data.features.shape[1]  # mean eigenvalue of X'X
     np.testing.assert_allclose(table["alpha"], unit * 10.0 ** np.arange(-6, 3))
     t_k = calibrator.domain_temperatures_
@@ -169,4 +175,6 @@ def test_alpha_is_the_best_on_domains_held_out():
             nll.update({n: loss[data.domains[out] == n].mean() for n in in_order[k::5]})
         expected.append(np.mean(list(nll.values())))
     np.testing.assert_allclose(table["nll"], expected, rtol=1e-7)
-    assert calibrator.alpha_ == table["alpha"][np.argmin(expected)]
+    assert calibrator.head_parameters_ == {"alpha": table["alpha"][np.argmin(expected)]}
+    assert (table["n_domains"] == 7).all()
+    assert (table["n_rows"] == len(data)).all()

@@ -7,9 +7,16 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import domaincal as dc
-from support import CALIBRATORS, fit, small_domains, temperatures
+from support import (
+    CALIBRATORS,
+    fit,
+    probabilities,
+    small_domains,
+    temperatures,
+)
 
 DATA = small_domains()
 N, N_CLASSES = DATA.logits.shape
@@ -95,7 +102,7 @@ def _fit_with(calibrator, argument, value):
 
 
 @pytest.mark.parametrize("case", BAD_FIT.values(), ids=BAD_FIT)
-@pytest.mark.parametrize("name", ["msp", "ts", "domain-ts", "md-ts"])
+@pytest.mark.parametrize("name", ["msp", "ts", "domain-ts", "md-ts", "histogram", "bbq-rest"])
 def test_bad_rows(kernel, name, case):
     argument, value, message = case
     with pytest.raises(dc.InputError, match=message):
@@ -121,7 +128,7 @@ def test_bad_features(name, case):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"head": "lasso"}, r"head must be one of 'ols', 'ridge', got 'lasso'"),
+        ({"head": "lasso"}, r"head must be one of 'ols', .* scikit-learn regressor, got 'lasso'"),
         ({"target": "T"}, r"target must be one of"),
         ({"domain_weight": "row"}, r"domain_weight must be one of"),
         ({"clip": (2.0, 1.0)}, r"clip must be 'auto', None or a pair"),
@@ -134,11 +141,55 @@ def test_bad_features(name, case):
         ({"clip": np.array([1.0, 2.0])}, r"clip must be"),
         ({"head": np.array(["ols"])}, r"head must be one of"),
         ({"fit_intercept": "no"}, r"fit_intercept must be True or False"),
+        ({"head": LinearRegression}, r"an instance of a scikit-learn regressor, got <class"),
+        ({"head": LogisticRegression()}, r"an instance of a scikit-learn regressor"),
+        ({"head": None}, r"head must be one of"),
+        ({"features": "embedding"}, r"features must be one of 'logits'"),
+        ({"features": DATA.features}, r"features must be one of 'logits'"),
+        ({"head": "krr", "max_rows": 0}, r"max_rows must be a whole number >= 1"),
+        ({"head": "krr", "max_rows": 5}, r"max_rows=5 is less than the 6 domains"),
+        ({"head": "krr", "nystroem": 0}, r"nystroem must be a whole number >= 1"),
+        (
+            {"head": "knn", "nystroem": 5},
+            r"nystroem=5 has no meaning for head='knn'; use head='krr'",
+        ),
+        ({"head": "huber", "alpha": 1.0}, r"alpha=1.0 has no meaning for head='huber'"),
+        ({"head": "knn", "domain_weight": "equal"}, r"no meaning for head='knn'"),
+        ({"head": "krr", "random_state": -1}, r"random_state must be"),
     ],
 )
 def test_bad_parameters(options, message):
     with pytest.raises(dc.InputError, match=message):
         fit(dc.MultiDomainTemperatureScaling(**options), DATA)
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "message"),
+    [
+        (dc.HistogramBinning(0), r"n_bins must be a whole number >= 1, got 0"),
+        (dc.HistogramBinning(strategy="equal"), r"strategy must be one of 'uniform', 'quantile'"),
+        (dc.HistogramBinning(scheme="ovr"), r"scheme must be one of 'top-label', 'one-vs-rest'"),
+        (dc.IsotonicCalibration(scheme=None), r"scheme must be one of"),
+        (dc.BayesianBinning(scheme="all"), r"scheme must be one of"),
+    ],
+)
+def test_bad_parameters_of_score_maps(calibrator, message):
+    with pytest.raises(dc.InputError, match=message):
+        fit(calibrator, DATA)
+
+
+@pytest.mark.parametrize("scheme", ["top-label", "one-vs-rest"])
+@pytest.mark.parametrize("method", ["predict_proba", "predict_confidence"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_bad_logits_of_score_maps(kernel, scheme, method, bad):
+    z = _put(DATA.logits, (5, 2), bad)
+    with pytest.raises(dc.InputError, match=r"logits contains .* \(row 5, column 2\)"):
+        dc.IsotonicCalibration(scheme=scheme).fit(z, DATA.labels)
+    predict = getattr(dc.IsotonicCalibration(scheme=scheme).fit(DATA.logits, DATA.labels), method)
+    with pytest.raises(dc.InputError, match=r"logits contains .* \(row 5, column 2\)"):
+        predict(z)
+    with pytest.raises(dc.InputError, match=r"logits have 4 classes"):
+        predict(DATA.logits[:, :4])
 
 
 @pytest.mark.parametrize("method", ["predict_proba", "predict_confidence", "predict_temperature"])
@@ -203,13 +254,11 @@ def test_other_forms_of_the_same_numbers(kernel, make, form):
     logits, features = form(data.logits), form(data.features)
     found = make().fit(logits, data.labels, features=features, domains=data.domains)
     given = {"features": features, "domains": data.domains}
-    np.testing.assert_allclose(
-        found.predict_temperature(logits, **given), temperatures(expected, data), rtol=1e-5
-    )
-    p = expected.predict_proba(data.logits, features=data.features, domains=data.domains)
+    p = probabilities(expected, data)
     np.testing.assert_allclose(found.predict_proba(logits, **given), p, rtol=1e-4, atol=1e-6)
     confidence = found.predict_confidence(logits, **given)
-    np.testing.assert_allclose(confidence, p.max(axis=1), rtol=1e-4)
+    predicted = data.logits.argmax(axis=1)
+    np.testing.assert_allclose(confidence, p[np.arange(N), predicted], rtol=1e-4)
 
 
 def test_integer_logits(kernel):
@@ -304,8 +353,9 @@ def test_all_rows_right_or_wrong(kernel, make, right):
     data = dc.CalibrationData(
         DATA.logits, labels=labels, features=DATA.features, domains=DATA.domains
     )
-    t = temperatures(fit(make(), data), data)
-    assert (np.isfinite(t) & (t > 0)).all()
+    p = probabilities(fit(make(), data), data)
+    assert (np.isfinite(p) & (p >= 0)).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
 
 
 @pytest.mark.filterwarnings("ignore::domaincal.BoundaryWarning")
@@ -438,11 +488,11 @@ def test_a_failed_fit_leaves_what_was_there():
 
 def test_a_refit_leaves_nothing_of_the_first():
     calibrator = fit(dc.MultiDomainTemperatureScaling("ridge"), DATA)
-    assert calibrator.alpha_ > 0
-    assert len(calibrator.alpha_search_) == 9
+    assert calibrator.head_parameters_["alpha"] > 0
+    assert len(calibrator.head_search_) == 9
     fit(calibrator.set_params(head="ols"), DATA)
-    assert calibrator.alpha_ == 0
-    assert len(calibrator.alpha_search_) == 0
+    assert calibrator.head_parameters_ == {}
+    assert len(calibrator.head_search_) == 0
 
 
 def test_features_without_a_mean_are_warned_of():

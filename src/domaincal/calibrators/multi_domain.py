@@ -1,14 +1,16 @@
 """Multi-domain temperature scaling: the temperature of a row, predicted from its features."""
 
 import warnings
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
+from sklearn.base import is_regressor
 
-from domaincal._errors import InputError, PoorHeadWarning
-from domaincal._typing import Array, ArrayLike, FloatArray
+from domaincal._errors import InputError, PoorHeadWarning, SubsampleWarning
+from domaincal._typing import Array, ArrayLike, FeatureRows, FloatArray
 from domaincal._validation import (
+    check_count,
     check_domains,
     check_features,
     check_labels,
@@ -17,14 +19,22 @@ from domaincal._validation import (
     check_option,
     check_sample_weight,
     non_finite_features,
+    non_finite_logits,
+    random_generator,
 )
+from domaincal.calibrators import _heads
 from domaincal.calibrators._base import TemperatureCalibrator
-from domaincal.calibrators._heads import fit_linear, search_alpha
+from domaincal.calibrators._heads.problem import SEARCH_ROWS, HeadFit, HeadProblem
+from domaincal.calibrators._heads.search import no_search
+from domaincal.calibrators._sorted_logits import SortedLogits
 from domaincal.calibrators._targets import AUTO_CLIP_FACTOR, TARGETS, Target, TemperatureTarget
 from domaincal.calibrators.domain_temperature import by_domain, fit_domains
 from domaincal.calibrators.temperature import fit_pooled
 from domaincal.statistics import LabelledRows, LinearMap, TemperatureFit
 from domaincal.statistics.solver import TEMPERATURE_BOUNDS
+
+Head = Literal["ols", "ridge", "huber", "krr", "knn"]
+HEADS = ("ols", "ridge", "huber", "krr", "knn")
 
 # How much higher the NLL of the calibration rows may be than at the pooled temperature.
 _POOR_HEAD = 1.01
@@ -39,14 +49,22 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
 
     Parameters
     ----------
-    head : {"ols", "ridge"}, default "ols"
-        Regression from features to temperatures.
+    head : {"ols", "ridge", "huber", "krr", "knn"} or a scikit-learn regressor, default "ols"
+        Regression from features to temperatures: least squares, ridge, Huber's robust regression,
+        kernel ridge with a Gaussian kernel, nearest neighbours. Their hyperparameters are chosen by
+        holding out whole domains, in five groups, for the mean NLL of the domains held out. An
+        instance of a regressor is cloned and fitted as it is, on all rows.
+    features : "logits" or None, default None
+        ``"logits"``: each row's logits, largest first, less their mean, are its features, and the
+        ``features`` given to fit and predict are ignored. None: the given ones.
     target : {"temperature", "log", "inverse"}, default "temperature"
         Regress T, log T or 1 / T. Where the T_k lie far apart, least squares on T can predict
         negative temperatures, which are clipped; log T cannot become negative.
     fit_intercept : bool, default False
         The paper's formula has none, which suits features with a mean, such as those after a
-        ReLU. Standardised features need an intercept.
+        ReLU. Standardised features need an intercept. For "krr" it centres the targets: far from
+        all rows, T tends to the mean of the T_k, not to the lower limit. "knn" and instances of
+        regressors ignore it.
     domain_weight : {"sample", "equal"}, default "sample"
         Each row counts the same, or each domain does.
     clip : "auto", None or (low, high), default "auto"
@@ -54,9 +72,15 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         times the largest. None: the paper to the letter; only what no fit could return (0.01 and
         100 times the spread of the logits) is cut off, so that T is positive and finite.
     alpha : float, optional
-        Ridge's penalty, as in scikit-learn. By default it is chosen among nine by holding out
-        whole domains, for the NLL of the domains held out; with a single domain there is none to
-        hold out, and the smallest of the nine is taken.
+        Ridge's penalty, as in scikit-learn. By default it is chosen; with a single domain there is
+        none to hold out, and the smallest of the candidates is taken.
+    max_rows : int, default 20000
+        "krr" and "knn" learn from at most so many rows, the same number from each domain, taken at
+        random; a :class:`SubsampleWarning` says so.
+    nystroem : int, optional
+        "krr" with so many landmark rows in place of all (Nystroem's approximation).
+    random_state : int, default 0
+        Seed of the choice of rows and landmarks.
 
     Attributes
     ----------
@@ -66,13 +90,19 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         T_k, and the standard error of log T_k (NaN at a bound).
     used_domains_ : array
         Domains that entered the regression: at least 10 rows, T_k not at a bound.
-    coef_ : array, shape (n_features,)
-    intercept_ : float
+    head_ : callable
+        The fitted map from features to the target.
+    coef_, intercept_ : array of shape (n_features,), float
+        Of the linear heads "ols", "ridge" and "huber".
+    head_parameters_ : dict
+        Chosen hyperparameters of the head, under scikit-learn's names.
+    head_search_ : DataFrame
+        A row for each candidate: its parameters, domains and rows held out, mean NLL; empty where
+        nothing was searched. "huber" and "krr" search on up to 2000 rows; krr's alpha is that of
+        the final fit and grows with the number of rows.
+    head_rows_ : int
+        Rows that the head has learned from.
     clip_ : (low, high)
-    alpha_ : float
-        Ridge's penalty; 0 for "ols".
-    alpha_search_ : DataFrame
-        Candidates for alpha, domains held out, their mean NLL; empty where none was chosen.
     n_iter_ : int
         Passes over all rows for the T_k.
     n_classes_ : int
@@ -89,20 +119,28 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
 
     def __init__(
         self,
-        head: Literal["ols", "ridge"] = "ols",
+        head: Head | Any = "ols",
         *,
+        features: Literal["logits"] | None = None,
         target: Target = "temperature",
         fit_intercept: bool = False,
         domain_weight: Literal["sample", "equal"] = "sample",
         clip: Literal["auto"] | tuple[float, float] | None = "auto",
         alpha: float | None = None,
+        max_rows: int = 20_000,
+        nystroem: int | None = None,
+        random_state: int = 0,
     ) -> None:
         self.head = head
+        self.features = features
         self.target = target
         self.fit_intercept = fit_intercept
         self.domain_weight = domain_weight
         self.clip = clip
         self.alpha = alpha
+        self.max_rows = max_rows
+        self.nystroem = nystroem
+        self.random_state = random_state
 
     def fit(
         self,
@@ -126,14 +164,14 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         domains : array of integers or strings, shape (n,)
             The domain of each row.
         sample_weight : array, shape (n,), optional
-            A weight counts as that many repetitions of the row.
+            A weight counts as that many repetitions of the row; for the neighbours of "knn" it
+            says only whether the row is there.
         """
         self._check_parameters()
-        name = type(self).__name__
         z = check_logits(logits)
         labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
-        x = check_features(features, n_rows=len(z), needed_by=name)
-        codes, names = check_domains(domains, n_rows=len(z), needed_by=name)
+        x = self._feature_rows(z, features)
+        codes, names = check_domains(domains, n_rows=len(z), needed_by=type(self).__name__)
         weight = check_sample_weight(sample_weight, n_rows=len(z))
 
         fit, used = fit_domains(z, labels, codes, names, weight)
@@ -142,11 +180,11 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         rows = LabelledRows(z, labels, codes, len(names), weight)
         limits = self._limits(temperatures, pooled)
         guard = TemperatureTarget(self.target, *limits)
-        solution, alpha, search = self._fit_head(rows, x, temperatures, pooled, guard)
-        values = solution(x)
-        if not np.isfinite(values).all():
-            raise non_finite_features(x)
-        _warn_of_poor_head(rows, guard.to_temperature(values), pooled)
+        problem = self._problem(rows, x, temperatures, pooled, guard)
+        head = self._fit_head(problem, guard.from_temperature(pooled.temperature)[0])
+        predicted = self._check_values(problem, head.head)
+        _warn_of_poor_head(rows, guard.to_temperature(predicted), pooled)
+        self._warn_of_subsample(problem, head.n_rows)
 
         self.n_classes_ = z.shape[1]
         self.temperature_ = float(pooled.temperature[0])
@@ -155,59 +193,104 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         self.used_domains_ = names[used]
         self.n_iter_ = fit.n_iter
         self.clip_ = limits
-        self.coef_ = solution.coef
-        self.intercept_ = solution.intercept
-        self.alpha_ = alpha
-        self.alpha_search_ = search
+        self.head_ = head.head
+        self.head_parameters_ = head.parameters
+        self.head_search_ = head.search
+        self.head_rows_ = head.n_rows
+        self._n_features = x.shape[1]
         return self
 
-    def _fit_head(
+    @property
+    def coef_(self) -> FloatArray:
+        """Coefficients of a linear head."""
+        return self._linear("coef_").coef
+
+    @property
+    def intercept_(self) -> float:
+        """Intercept of a linear head."""
+        return self._linear("intercept_").intercept
+
+    def _linear(self, name: str) -> LinearMap:
+        if not isinstance(self.head_, LinearMap):
+            raise AttributeError(f"head={self.head!r} is not linear: it has no {name}.")
+        return self.head_
+
+    def _feature_rows(
+        self, z: Array, features: ArrayLike | None, n_features: int | None = None
+    ) -> FeatureRows:
+        """The features of each row, given or made of its logits."""
+        if self.features == "logits":
+            return SortedLogits(z)
+        return check_features(
+            features, n_rows=len(z), n_features=n_features, needed_by=type(self).__name__
+        )
+
+    def _problem(
         self,
         rows: LabelledRows,
-        x: Array,
+        x: FeatureRows,
         temperatures: FloatArray,
         pooled: TemperatureFit,
         guard: TemperatureTarget,
-    ) -> tuple[LinearMap, float, pd.DataFrame]:
-        """The map from features to targets, its alpha, and the search that found it."""
-        no_search = pd.DataFrame(columns=["alpha", "n_domains", "nll"])
-        codes = np.asarray(rows.group)
-        if np.isnan(temperatures).all():
-            constant = guard.from_temperature(pooled.temperature)[0]
-            return LinearMap(np.zeros(x.shape[1]), float(constant)), 0.0, no_search
-        targets = guard.from_temperature(temperatures)
-        weight = self._regression_weight(rows, ~np.isnan(temperatures))
-        intercept = self.fit_intercept
-        if self.head == "ols" or self.alpha is not None:
-            alpha = 0.0 if self.alpha is None else float(self.alpha)
-            solution = fit_linear(
-                x, codes, targets, weight=weight, alpha=alpha, fit_intercept=intercept
-            )
-            return solution, alpha, no_search
+    ) -> HeadProblem:
+        """The regression, with the NLL of domains held out as its criterion."""
 
-        def held_out_nll(values: FloatArray, fold: np.ndarray) -> FloatArray:
+        def held_out_nll(values: FloatArray, fold: Array) -> FloatArray:
             limits = self._limits(np.where(fold, np.nan, temperatures), pooled)
             predicted = TemperatureTarget(self.target, *limits).to_temperature(values)
             sums = rows.sums(1.0 / predicted, one_each=True)
             return np.asarray(sums.nll[fold] / sums.weight[fold])
 
-        alpha, search, equations = search_alpha(
-            x, codes, targets, weight=weight, fit_intercept=intercept, held_out_nll=held_out_nll
+        return HeadProblem(
+            features=x,
+            codes=np.asarray(rows.group),
+            targets=guard.from_temperature(temperatures),
+            weight=rows.weight,
+            equal=self.domain_weight == "equal",
+            fit_intercept=self.fit_intercept,
+            held_out_nll=held_out_nll,
+            random_state=self.random_state,
         )
-        solution = fit_linear(
-            x, codes, targets, weight=weight, alpha=alpha, fit_intercept=intercept,
-            equations=equations,
-        )  # fmt: skip
-        return solution, alpha, search
+
+    def _fit_head(self, problem: HeadProblem, pooled_target: float) -> HeadFit:
+        """The head on the domains in use; where there is none, the pooled temperature."""
+        if not problem.used.any():
+            constant = LinearMap(np.zeros(problem.features.shape[1]), pooled_target)
+            return HeadFit(constant, {}, no_search(), 0)
+        if self.head == "ols":
+            return _heads.fit_ols(problem)
+        if self.head == "ridge":
+            return _heads.fit_ridge(problem, self.alpha)
+        if self.head == "huber":
+            return _heads.fit_huber(problem)
+        if self.head == "krr":
+            return _heads.fit_kernel(problem, max_rows=self.max_rows, nystroem=self.nystroem)
+        if self.head == "knn":
+            return _heads.fit_neighbours(problem, max_rows=self.max_rows)
+        return _heads.fit_regressor(problem, self.head)
+
+    def _check_values(self, problem: HeadProblem, head: Callable[..., FloatArray]) -> FloatArray:
+        """What the head predicts: for all rows, or, where that is dear, for some (else NaN)."""
+        if isinstance(head, LinearMap):
+            values = head(problem.features)
+            if not np.isfinite(values).all():
+                raise non_finite_features(problem.features)
+            return values
+        asked = problem.rows(SEARCH_ROWS)
+        values = np.full(len(problem.codes), np.nan)
+        values[asked] = head(problem.features[asked])
+        if not np.isfinite(values[asked]).all():
+            raise InputError(f"head={self.head!r} predicts values that are not finite.")
+        return values
 
     def _temperatures(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
     ) -> FloatArray:
-        x = check_features(
-            features, n_rows=len(logits), n_features=len(self.coef_), needed_by=type(self).__name__
-        )
-        values = LinearMap(self.coef_, self.intercept_)(x)
+        x = self._feature_rows(logits, features, self._n_features)
+        values = self.head_(x)
         if not np.isfinite(values).all():
+            if isinstance(x, SortedLogits):
+                raise non_finite_logits(logits)
             raise non_finite_features(x)
         return TemperatureTarget(self.target, *self.clip_).to_temperature(values)
 
@@ -223,27 +306,43 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
             low, high = self.clip
         return float(low), float(high)
 
-    def _regression_weight(self, rows: LabelledRows, used: np.ndarray) -> FloatArray | None:
-        """Weight of each row in the regression; with "equal", all domains weigh the same."""
-        if self.domain_weight == "sample":
-            return rows.weight
-        codes = np.asarray(rows.group)
-        totals = np.bincount(codes, rows.weight, minlength=len(used)).astype(np.float64)
-        of_domain = totals[used].mean() / totals
-        return np.asarray(of_domain[codes] * (1.0 if rows.weight is None else rows.weight))
+    def _warn_of_subsample(self, problem: HeadProblem, n_rows: int) -> None:
+        available = len(problem.rows())
+        if 0 < n_rows < available:
+            each = n_rows // int(problem.used.sum())
+            warnings.warn(
+                f"head={self.head!r} has learned from {n_rows} of {available} rows, about {each} "
+                f"of each domain; raise max_rows={self.max_rows} to use more"
+                + ("." if self.head == "knn" else ", with nystroem=... to keep it fast."),
+                SubsampleWarning,
+                stacklevel=3,
+            )
 
     def _check_parameters(self) -> None:
-        check_option(self.head, "head", ("ols", "ridge"))
+        if not (self.head in HEADS if isinstance(self.head, str) else _is_regressor(self.head)):
+            raise InputError(
+                f"head must be one of {', '.join(map(repr, HEADS))} or an instance of a "
+                f"scikit-learn regressor, got {self.head!r}."
+            )
+        if self.features is not None:
+            check_option(self.features, "features", ("logits",))
         check_option(self.target, "target", TARGETS)
         check_option(self.domain_weight, "domain_weight", ("sample", "equal"))
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise InputError(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
         if self.alpha is not None:
             check_number(self.alpha, "alpha", low=0.0, high=np.inf, closed=True)
-            if self.head == "ols":
-                raise InputError(
-                    f"alpha={self.alpha!r} has no meaning for head='ols'; use head='ridge'."
-                )
+            self._require_head("ridge", "alpha", self.alpha)
+        if self.nystroem is not None:
+            check_count(self.nystroem, "nystroem")
+            self._require_head("krr", "nystroem", self.nystroem)
+        if isinstance(self.head, str) and self.head == "knn" and self.domain_weight == "equal":
+            raise InputError(
+                "domain_weight='equal' has no meaning for head='knn', whose neighbours are not "
+                "weighted; use domain_weight='sample'."
+            )
+        check_count(self.max_rows, "max_rows")
+        random_generator(self.random_state)
         if self.clip is None or (isinstance(self.clip, str) and self.clip == "auto"):
             return
         pair = isinstance(self.clip, tuple | list) and len(self.clip) == 2
@@ -252,11 +351,26 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
                 f"clip must be 'auto', None or a pair 0 < low < high, got {self.clip!r}."
             )
 
+    def _require_head(self, head: str, name: str, value: Any) -> None:
+        if not (isinstance(self.head, str) and self.head == head):
+            raise InputError(
+                f"{name}={value!r} has no meaning for head={self.head!r}; use head={head!r}."
+            )
+
+
+def _is_regressor(head: Any) -> bool:
+    return not isinstance(head, type) and hasattr(head, "fit") and bool(is_regressor(head))
+
 
 def _warn_of_poor_head(rows: LabelledRows, predicted: FloatArray, pooled: TemperatureFit) -> None:
-    """Compare the NLL of the calibration rows with that at the pooled temperature."""
+    """Compare the NLL of the rows with a prediction with that at the pooled temperature."""
     sums = rows.sums(1.0 / predicted, one_each=True)
-    ratio = sums.nll.sum() / sums.weight.sum() / pooled.nll[0]
+    nll = pooled.nll[0]
+    if np.isnan(predicted).any():
+        same = np.where(np.isnan(predicted), np.nan, 1.0 / pooled.temperature)
+        at_pooled = rows.sums(same, one_each=True)
+        nll = at_pooled.nll.sum() / at_pooled.weight.sum()
+    ratio = sums.nll.sum() / sums.weight.sum() / nll
     if ratio > _POOR_HEAD:
         warnings.warn(
             "the predicted temperatures suit the calibration rows worse than one temperature for "

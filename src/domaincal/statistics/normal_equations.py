@@ -11,7 +11,7 @@ import scipy.linalg
 import scipy.sparse
 
 from domaincal._errors import InputError
-from domaincal._typing import Array, FloatArray, IntArray
+from domaincal._typing import Array, FeatureRows, FloatArray, IntArray
 from domaincal._validation import non_finite_features
 from domaincal.statistics.blocks import row_blocks
 
@@ -29,7 +29,7 @@ class LinearMap:
     coef: FloatArray
     intercept: float = 0.0
 
-    def __call__(self, features: Array) -> FloatArray:
+    def __call__(self, features: FeatureRows) -> FloatArray:
         """Value for each row, block by block in float64."""
         out = np.empty(len(features))
         # What is not finite shows in the values, and the caller says so.
@@ -165,7 +165,7 @@ class LeastSquares:
 
 
 def sum_normal_equations(
-    features: Array,
+    features: FeatureRows,
     group: IntArray,
     *,
     part: IntArray,
@@ -203,7 +203,7 @@ def sum_normal_equations(
 
 
 def sum_residuals(
-    features: Array,
+    features: FeatureRows,
     group: IntArray,
     solution: LinearMap,
     targets: FloatArray,
