@@ -30,12 +30,21 @@ if TYPE_CHECKING:
     from domaincal.data import CalibrationData, split_domains, split_halves
     from domaincal.datasets import make_multi_domain
     from domaincal.metrics import (
+        BrierDecomposition,
         DomainMean,
+        MethodComparison,
         ReliabilityCurve,
         accuracy,
         accuracy_prediction_error,
+        bins_by_domain,
+        brier_decomposition,
         brier_score,
+        calibration_error_interval,
+        classwise_calibration_error,
+        compare_domains,
+        compare_methods,
         confidence_calibration_error,
+        debiased_squared_calibration_error,
         excess_calibration_error,
         expected_calibration_error,
         mean_over_domains,
@@ -43,9 +52,10 @@ if TYPE_CHECKING:
         negative_log_likelihood,
         per_domain,
         reliability_curve,
+        smooth_calibration_error,
     )
     from domaincal.selection import evaluate, score_table
-    from domaincal.statistics import BinSums
+    from domaincal.statistics import BinSums, ErrorInterval
 
 # Loaded at first use (PEP 562): importing domaincal or asking for --help stays light.
 _HOME = {
@@ -74,12 +84,21 @@ _HOME = {
     "data": ("CalibrationData", "split_domains", "split_halves"),
     "datasets": ("make_multi_domain",),
     "metrics": (
+        "BrierDecomposition",
         "DomainMean",
+        "MethodComparison",
         "ReliabilityCurve",
         "accuracy",
         "accuracy_prediction_error",
+        "bins_by_domain",
+        "brier_decomposition",
         "brier_score",
+        "calibration_error_interval",
+        "classwise_calibration_error",
+        "compare_domains",
+        "compare_methods",
         "confidence_calibration_error",
+        "debiased_squared_calibration_error",
         "excess_calibration_error",
         "expected_calibration_error",
         "mean_over_domains",
@@ -87,9 +106,10 @@ _HOME = {
         "negative_log_likelihood",
         "per_domain",
         "reliability_curve",
+        "smooth_calibration_error",
     ),
     "selection": ("evaluate", "score_table"),
-    "statistics": ("BinSums",),
+    "statistics": ("BinSums", "ErrorInterval"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

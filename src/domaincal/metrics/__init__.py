@@ -1,27 +1,48 @@
 """Numbers that say how good probabilities are: pooled, and domain by domain."""
 
 from domaincal.metrics.calibration_error import (
+    calibration_error_interval,
+    classwise_calibration_error,
     confidence_calibration_error,
+    debiased_squared_calibration_error,
     excess_calibration_error,
     expected_calibration_error,
+    smooth_calibration_error,
 )
+from domaincal.metrics.comparison import MethodComparison, compare_domains, compare_methods
 from domaincal.metrics.domains import (
     DomainMean,
     accuracy_prediction_error,
+    bins_by_domain,
     mean_over_domains,
     multi_domain_calibration_error,
     per_domain,
 )
 from domaincal.metrics.reliability import ReliabilityCurve, reliability_curve
-from domaincal.metrics.scores import accuracy, brier_score, negative_log_likelihood
+from domaincal.metrics.scores import (
+    BrierDecomposition,
+    accuracy,
+    brier_decomposition,
+    brier_score,
+    negative_log_likelihood,
+)
 
 __all__ = [
+    "BrierDecomposition",
     "DomainMean",
+    "MethodComparison",
     "ReliabilityCurve",
     "accuracy",
     "accuracy_prediction_error",
+    "bins_by_domain",
+    "brier_decomposition",
     "brier_score",
+    "calibration_error_interval",
+    "classwise_calibration_error",
+    "compare_domains",
+    "compare_methods",
     "confidence_calibration_error",
+    "debiased_squared_calibration_error",
     "excess_calibration_error",
     "expected_calibration_error",
     "mean_over_domains",
@@ -29,4 +50,5 @@ __all__ = [
     "negative_log_likelihood",
     "per_domain",
     "reliability_curve",
+    "smooth_calibration_error",
 ]

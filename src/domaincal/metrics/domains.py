@@ -9,7 +9,13 @@ from scipy.stats import t as student
 
 from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike, FloatArray
-from domaincal._validation import check_domains, check_number, real_array
+from domaincal._validation import (
+    check_confidences,
+    check_domains,
+    check_hits,
+    check_number,
+    real_array,
+)
 from domaincal.metrics._predictions import check_predictions, confidence_and_hit
 from domaincal.statistics import BinSums
 from domaincal.statistics.bins import Norm, Strategy
@@ -74,7 +80,8 @@ def per_domain(
         One row for each domain, sorted: domain, n, value, standard_error, low, high. The standard
         error is a jackknife over twenty parts of the domain, dealt at random with a fixed seed; the
         interval is Student's around the value. Both are NaN for a single row. For ECE they
-        describe the binned statistic, floor included, and are too wide near the floor.
+        describe the binned statistic, floor included, and are too wide near the floor:
+        :func:`compare_domains` has proper ones.
 
     Examples
     --------
@@ -107,6 +114,31 @@ def per_domain(
         records.append((name, len(rows), value, error, value - half, value + half))
     columns = ["domain", "n", "value", "standard_error", "low", "high"]
     return pd.DataFrame(records, columns=columns)
+
+
+def bins_by_domain(
+    confidences: ArrayLike,
+    hits: ArrayLike,
+    domains: ArrayLike,
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+) -> dict[Any, BinSums]:
+    """:class:`BinSums` of each domain, by its name.
+
+    Examples
+    --------
+    >>> bins = bins_by_domain([0.9, 0.8, 0.6], [True, True, False], ["a", "a", "b"])
+    >>> {name: sums.n for name, sums in bins.items()}
+    {'a': 2.0, 'b': 1.0}
+    """
+    c = check_confidences(confidences)
+    h = check_hits(hits, n_rows=len(c))
+    codes, names = check_domains(domains, n_rows=len(c), needed_by="bins_by_domain")
+    return {
+        name: BinSums.from_confidences(c[rows], h[rows], n_bins=n_bins, strategy=strategy)
+        for name, rows in domain_rows(codes, names)
+    }
 
 
 def multi_domain_calibration_error(
@@ -157,13 +189,9 @@ def domain_rows(codes: Array, names: Array) -> list[tuple[Any, Array]]:
 def _domain_bins(
     probabilities: ArrayLike, labels: ArrayLike, domains: ArrayLike, n_bins: int, strategy: Strategy
 ) -> list[BinSums]:
-    p, y = check_predictions(probabilities, labels)
-    confidences, hits = confidence_and_hit(p, y)
-    codes, names = check_domains(domains, n_rows=len(p), needed_by="a multi-domain metric")
-    return [
-        BinSums.from_confidences(confidences[rows], hits[rows], n_bins=n_bins, strategy=strategy)
-        for _, rows in domain_rows(codes, names)
-    ]
+    confidences, hits = confidence_and_hit(*check_predictions(probabilities, labels))
+    bins = bins_by_domain(confidences, hits, domains, n_bins=n_bins, strategy=strategy)
+    return list(bins.values())
 
 
 def _jackknife(metric: Callable[[Any, Any], float], p: Array, o: Array) -> float:

@@ -1,10 +1,14 @@
 """Proper scores and accuracy."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike
 from domaincal._validation import check_sample_weight
 from domaincal.metrics._predictions import check_predictions
+from domaincal.statistics import BinSums
+from domaincal.statistics.bins import Strategy
 
 
 def accuracy(
@@ -51,6 +55,58 @@ def brier_score(
     square = np.einsum("ij,ij->i", p, p, dtype=np.float64, casting="unsafe")
     of_label = p[np.arange(len(p)), y].astype(np.float64)
     return _mean(square - 2.0 * of_label + 1.0, sample_weight)
+
+
+class BrierDecomposition(NamedTuple):
+    """``brier_score = reliability - resolution + uncertainty + within_bins``.
+
+    Attributes
+    ----------
+    reliability : squared distance of probability and frequency over the bins; 0 if calibrated
+    resolution : squared distance of the bins' frequencies from the overall ones; high is good
+    uncertainty : Brier score of the overall frequencies; does not depend on the model
+    within_bins : what probabilities that differ within a bin add
+    """
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within_bins: float
+
+
+def brier_decomposition(
+    probabilities: ArrayLike,
+    labels: ArrayLike,
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
+) -> BrierDecomposition:
+    """Murphy's decomposition of the Brier score, summed over the classes.
+
+    Examples
+    --------
+    >>> found = brier_decomposition([[0.75, 0.25]] * 2 + [[0.25, 0.75]] * 2, [0, 1, 1, 1])
+    >>> [round(term, 4) for term in found]
+    [0.125, 0.125, 0.375, 0.0]
+    """
+    p, y = check_predictions(probabilities, labels)
+    reliability = resolution = uncertainty = 0.0
+    for k in range(p.shape[1]):
+        sums = BinSums.from_confidences(
+            np.minimum(p[:, k], 1.0), y == k, n_bins=n_bins, strategy=strategy,
+            sample_weight=sample_weight,
+        )  # fmt: skip
+        full = sums.weight > 0
+        share = sums.weight[full] / sums.n
+        frequency = sums.hits[full] / sums.weight[full]
+        reliability += sums.calibration_error("l2") ** 2
+        resolution += float(share @ (frequency - sums.accuracy) ** 2)
+        uncertainty += sums.accuracy * (1.0 - sums.accuracy)
+    total = brier_score(p, y, sample_weight=sample_weight)
+    return BrierDecomposition(
+        reliability, resolution, uncertainty, total - (reliability - resolution + uncertainty)
+    )
 
 
 def _mean(values: Array, sample_weight: ArrayLike | None) -> float:

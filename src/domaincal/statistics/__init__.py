@@ -1,12 +1,14 @@
 """Sums over rows that can be added, and the solvers that need nothing else."""
 
 from domaincal.statistics.bins import BinSums
+from domaincal.statistics.error_interval import ErrorInterval
 from domaincal.statistics.normal_equations import LinearMap, NormalEquations
 from domaincal.statistics.solver import TemperatureFit, solve_temperature
 from domaincal.statistics.temperature import LabelledRows, TemperatureSums, fit_temperature
 
 __all__ = [
     "BinSums",
+    "ErrorInterval",
     "LabelledRows",
     "LinearMap",
     "NormalEquations",

@@ -13,15 +13,22 @@ from domaincal._validation import (
     check_confidences,
     check_count,
     check_hits,
+    check_number,
     check_option,
     check_sample_weight,
 )
 from domaincal.kernels import rows as kernels
 from domaincal.statistics.blocks import Workers, row_blocks
+from domaincal.statistics.error_interval import ErrorInterval, error_interval
+from domaincal.statistics.smooth_error import smooth_error
 
 Norm = Literal["l1", "l2", "max"]
 Strategy = Literal["uniform", "quantile"]
 STRATEGIES = ("uniform", "quantile")
+
+#: As many bins as the smooth error wants; fewer than the second number are not fine.
+SMOOTH_BINS = 1 << 14
+_FEWEST_SMOOTH_BINS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +163,43 @@ class BinSums:
     def excess_error(self) -> float:
         """ECE less its floor: near 0 for a calibrated model, whatever n and the bins."""
         return self.calibration_error() - self.floor()
+
+    def debiased_squared_error(self) -> float:
+        """Squared calibration error without its bias; negative values are chance.
+
+        ``sum_b n_b / n * ((c_b - a_b)**2 - a_b (1 - a_b) / (n_b - 1))`` (Kumar et al. 2019) with
+        confidence c_b and accuracy a_b, over the bins of at least two rows; NaN without one.
+        """
+        full = self.weight >= 2.0
+        n = self.weight[full]
+        if len(n) == 0:
+            return float("nan")
+        accuracy = self.hits[full] / n
+        squares = (self.confidence[full] / n - accuracy) ** 2
+        return float(n @ (squares - accuracy * (1.0 - accuracy) / (n - 1.0)) / n.sum())
+
+    def smooth_error(self) -> float:
+        """Smooth ECE, for which the bins must be fine and even: ``n_bins=SMOOTH_BINS``.
+
+        The width of the smoothing is the error itself; half a bin is what positions are off.
+        """
+        even = np.arange(len(self.edges)) / (len(self.edges) - 1)
+        if len(self.weight) < _FEWEST_SMOOTH_BINS or not np.array_equal(self.edges, even):
+            raise InputError(
+                f"smooth_error needs at least {_FEWEST_SMOOTH_BINS} uniform bins, got "
+                f"{len(self.weight)}; use n_bins={SMOOTH_BINS} and strategy='uniform'."
+            )
+        return smooth_error((self.hits - self.confidence) / self.n) if self.n else float("nan")
+
+    def interval(self, level: float = 0.95) -> ErrorInterval:
+        """ECE without its bias, with an interval and a test of perfect calibration."""
+        check_number(level, "level", low=0.0, high=1.0)
+        full = self.weight > 0
+        n = self.weight[full]
+        if len(n) == 0:
+            return ErrorInterval(*[float("nan")] * 5)
+        confidence = np.clip(self.confidence[full] / n, 0.0, 1.0)
+        return error_interval(n, confidence, self.hits[full] / n, level)
 
 
 def bin_edges(
