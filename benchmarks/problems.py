@@ -29,20 +29,24 @@ def temperature_rows(n: int, n_classes: int) -> Callable[[], dict[str, np.ndarra
     return make
 
 
-def domain_rows() -> dict[str, np.ndarray]:
-    """31 domains x 5,000 rows x 200 classes, 2048 features: the paper's ImageNet-C split."""
-    rng = np.random.default_rng(0)
-    n_domains, n_rows, n_classes, n_features = 31, 5000, 200, 2048
-    domains = rng.permutation(np.repeat(np.arange(n_domains), n_rows))
-    n = len(domains)
-    strength = np.linspace(0.5, 3.0, n_domains)[domains].astype(np.float32)
-    labels = rng.integers(0, n_classes, n)
-    logits = rng.normal(0, 2, size=(n, n_classes)).astype(np.float32)
-    logits[np.arange(n), labels] += rng.normal(5, 2, n).astype(np.float32)
-    logits *= strength[:, None]
-    features = np.abs(rng.standard_normal((n, n_features), dtype=np.float32))
-    features[:, :64] += 0.3 * strength[:, None]
-    return {"logits": logits, "labels": labels, "features": features, "domains": domains}
+def domain_rows(n_features: int) -> Callable[[], dict[str, np.ndarray]]:
+    """31 domains x 5,000 rows x 200 classes: as many as in the paper's ImageNet-C split."""
+
+    def make() -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(0)
+        n_domains, n_rows, n_classes = 31, 5000, 200
+        domains = rng.permutation(np.repeat(np.arange(n_domains), n_rows))
+        n = len(domains)
+        strength = np.linspace(0.5, 3.0, n_domains)[domains].astype(np.float32)
+        labels = rng.integers(0, n_classes, n)
+        logits = rng.normal(0, 2, size=(n, n_classes)).astype(np.float32)
+        logits[np.arange(n), labels] += rng.normal(5, 2, n).astype(np.float32)
+        logits *= strength[:, None]
+        features = np.abs(rng.standard_normal((n, n_features), dtype=np.float32))
+        features[:, :64] += 0.3 * strength[:, None]
+        return {"logits": logits, "labels": labels, "features": features, "domains": domains}
+
+    return make
 
 
 def confidence_rows() -> dict[str, np.ndarray]:
@@ -58,5 +62,8 @@ TEMPERATURE = [
     Problem("1,000,000 x 10", temperature_rows(1_000_000, 10)),
     Problem("2,000 x 10", temperature_rows(2_000, 10), repeats=50),
 ]
-MULTI_DOMAIN = [Problem("MD-TS, 31 x 5,000 x 200, 2048 features", domain_rows, repeats=1)]
+MULTI_DOMAIN = [Problem("MD-TS, 31 x 5,000 x 200, 2048 features", domain_rows(2048), repeats=1)]
+ABLATION = [
+    Problem("heads and score maps, 31 x 5,000 x 200, 512 features", domain_rows(512), repeats=1)
+]
 BINNING = [Problem("ECE of 10,000,000 rows, 15 bins", confidence_rows)]

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_logits, non_finite_logits
+from domaincal.calibrators._card import card
 from domaincal.kernels import plain
 from domaincal.kernels import rows as kernels
 from domaincal.statistics.blocks import Workers, row_blocks
@@ -60,6 +61,20 @@ class Calibrator(BaseEstimator, ABC):
     def n_features_in_(self) -> int:
         """Number of columns of ``logits`` in ``fit``, under scikit-learn's name."""
         return self.n_classes_
+
+    def _facts(self) -> dict[str, str]:
+        """What was learned, in words, for notebooks."""
+        return {"classes": str(self.n_classes_)}
+
+    def _drawing(self) -> str:
+        """SVG of what was learned, if it can be drawn."""
+        return ""
+
+    def _html_repr(self) -> str:
+        """What scikit-learn's ``_repr_html_`` shows: once fitted, what was learned."""
+        if not hasattr(self, "n_classes_"):
+            return str(super()._html_repr())
+        return card(repr(self), self._facts(), self._drawing())
 
     def _check(self, logits: ArrayLike) -> Array:
         check_is_fitted(self)

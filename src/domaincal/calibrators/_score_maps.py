@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from domaincal._typing import FloatArray
+from domaincal._typing import FloatArray, IntArray
 from domaincal.kernels import plain
 
 
@@ -40,7 +40,7 @@ class AveragedSteps(StepMap):
         Its weight in the mean.
     """
 
-    n_bins: FloatArray
+    n_bins: IntArray
     posterior: FloatArray
 
 
@@ -66,12 +66,11 @@ class LineMap:
 ScoreMap = StepMap | LineMap
 
 
-def edges_between(edges: FloatArray, ordered: FloatArray) -> FloatArray:
-    """Inner edges that are scores moved half-way to the next larger one of the ``ordered`` scores.
+def edges_after(cuts: FloatArray, ordered: FloatArray) -> FloatArray:
+    """Edges half-way from each cut to the next larger one of the ``ordered`` scores.
 
-    The bins hold the same scores, but none lies on an edge, where its rounding would decide.
+    On such an edge lies no score, whose rounding would decide on which side it is.
     """
-    after = np.searchsorted(ordered, edges[1:-1], side="right")
+    after = np.searchsorted(ordered, cuts, side="right")
     following = ordered[np.minimum(after, len(ordered) - 1)]
-    inner = np.where(after < len(ordered), 0.5 * (edges[1:-1] + following), edges[1:-1])
-    return np.concatenate([edges[:1], inner, edges[-1:]])
+    return np.where(after < len(ordered), 0.5 * (cuts + following), cuts)

@@ -15,7 +15,8 @@ from domaincal._validation import (
     non_finite_logits,
 )
 from domaincal.calibrators._base import Calibrator, logit_blocks, probability_dtype
-from domaincal.calibrators._score_maps import ScoreMap
+from domaincal.calibrators._card import draw_maps
+from domaincal.calibrators._score_maps import LineMap, ScoreMap
 from domaincal.kernels import plain
 from domaincal.kernels import rows as kernels
 from domaincal.statistics.blocks import Workers
@@ -136,6 +137,19 @@ class ScoreCalibrator(Calibrator):
         if np.isnan(out).any():
             raise non_finite_logits(z)
         return out
+
+    def _facts(self) -> dict[str, str]:
+        steps = [len(m.values) for m in self.maps_]
+        kind = "points" if isinstance(self.maps_[0], LineMap) else "bins"
+        few, many = min(steps), max(steps)
+        return {
+            "maps": f"{len(self.maps_)} ({self.scheme})",
+            kind: str(few) if few == many else f"{few} to {many}",
+            **super()._facts(),
+        }
+
+    def _drawing(self) -> str:
+        return draw_maps(self.maps_)
 
     def _one_vs_rest(self, z: Array) -> FloatArray:
         """Probabilities of a block: each class's map, then rows that sum to 1; NaN as in logits."""

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.special import gammaln
 
-from domaincal._typing import Array, FloatArray
-from domaincal.calibrators._score_maps import AveragedSteps, StepMap, edges_between
+from domaincal._typing import Array, FloatArray, IntArray
+from domaincal.calibrators._score_maps import AveragedSteps, StepMap, edges_after
 from domaincal.calibrators._scores import Scheme, ScoreCalibrator
 
 # Constants of the paper: binnings have from n**(1/3) / 10 to 10 n**(1/3) bins, and the priors of
@@ -50,41 +50,47 @@ class BayesianBinning(ScoreCalibrator):
 
     def _fit_map(self, scores: FloatArray, hits: Array, weight: FloatArray | None) -> AveragedSteps:
         order = np.argsort(scores, kind="stable")
-        ordered = scores[order]
         w = np.ones(len(scores)) if weight is None else weight[order]
-        # Weight and hits of all scores up to each; ties are cut by the edges, never by the order.
+        # Weight and hits up to each score; an edge has all of a tie on one side.
         total, right = np.cumsum(w), np.cumsum(w * hits[order])
         root = total[-1] ** (1.0 / 3.0)
-        numbers = np.arange(max(1.0, np.floor(root / _RANGE)), np.ceil(_RANGE * root) + 1.0)
-        scored = [_binning(int(b), ordered, total, right) for b in numbers]
-        log_scores = np.array([log_score for _, log_score in scored])
+        low, high = max(1, int(root / _RANGE)), int(np.ceil(_RANGE * root))
+        numbers = np.arange(low, high + 1)
+        upper, values, log_scores = _binnings(numbers, scores[order], total, right)
         posterior = np.exp(log_scores - log_scores.max())
-        kept = posterior > _NEGLIGIBLE
+        kept = np.flatnonzero(posterior > _NEGLIGIBLE)
         posterior = posterior[kept] / posterior[kept].sum()
-        binnings = [scored[i][0] for i in np.flatnonzero(kept)]
 
-        edges = np.unique(np.concatenate([binning.edges for binning in binnings]))
-        values = np.zeros(len(edges) - 1)
-        for binning, share in zip(binnings, posterior, strict=True):
-            values += share * binning(edges[1:])  # a bin holds its right end
-        return AveragedSteps(edges, values, numbers[kept], posterior)
+        parts = [slice(end - n, end) for n, end in zip(numbers, np.cumsum(numbers), strict=True)]
+        edges = np.unique(np.concatenate([[0.0], *(upper[parts[k]] for k in kept)]))
+        mean = np.zeros(len(edges) - 1)
+        for k, share in zip(kept, posterior, strict=True):
+            binning = StepMap(np.concatenate([[0.0], upper[parts[k]]]), values[parts[k]])
+            mean += share * binning(edges[1:])  # a bin holds its right end
+        return AveragedSteps(edges, mean, numbers[kept], posterior)
 
 
-def _binning(
-    n_bins: int, ordered: FloatArray, total: FloatArray, right: FloatArray
-) -> tuple[StepMap, float]:
-    """Posterior mean of the accuracy in each of ``n_bins`` quantiles, and the log marginal.
+def _binnings(
+    numbers: IntArray, ordered: FloatArray, total: FloatArray, right: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """All binnings after one another: upper edges and values of their bins; log score of each.
 
-    ``log P(D | M) = sum_b log B(m_b + a_b, n_b - m_b + b_b) - log B(a_b, b_b)`` with n_b rows and
-    m_b hits in bin b.
+    The value of a bin is the posterior mean ``(m_b + a_b) / (n_b + a_b + b_b)`` of its accuracy,
+    with n_b rows and m_b hits; the score, ``log P(D | M) = sum_b log B(m_b + a_b, n_b - m_b + b_b)
+    - log B(a_b, b_b)``.
     """
-    levels = np.arange(1, n_bins) * total[-1] / n_bins
-    cuts = ordered[np.searchsorted(total, levels, side="left")]
-    edges = edges_between(np.concatenate([[0.0], cuts, [1.0]]), ordered)
-    last = np.searchsorted(ordered, edges[1:], side="right") - 1
-    rows = np.diff(np.where(last >= 0, total[last], 0.0), prepend=0.0)
-    hits = np.diff(np.where(last >= 0, right[last], 0.0), prepend=0.0)
-    middle = np.clip(0.5 * (edges[1:] + edges[:-1]), _SMALLEST_PRIOR, 1.0 - _SMALLEST_PRIOR)
+    first = np.cumsum(numbers) - numbers
+    n_bins = np.repeat(numbers, numbers)
+    place = np.arange(len(n_bins)) - np.repeat(first, numbers) + 1
+    # The smallest score with at least the share place / n_bins of the weight at or below it.
+    cut = np.minimum(np.searchsorted(total, place * total[-1] / n_bins), len(total) - 1)
+    upper = edges_after(ordered[cut], ordered)
+    upper[place == n_bins] = 1.0
+    last = np.searchsorted(ordered, upper, side="right") - 1  # score of each bin
+    rows, hits = (_in_each_bin(sums[last], place) for sums in (total, right))
+
+    lower = np.where(place == 1, 0.0, np.roll(upper, 1))
+    middle = np.clip(0.5 * (lower + upper), _SMALLEST_PRIOR, 1.0 - _SMALLEST_PRIOR)
     prior = _PRIOR_ROWS / n_bins
     a, b = prior * middle, prior * (1.0 - middle)
     log_score = (
@@ -92,5 +98,10 @@ def _binning(
         + gammaln(hits + a) - gammaln(a)
         + gammaln(rows - hits + b) - gammaln(b)
     )  # fmt: skip
-    full = rows > 0
-    return StepMap(edges, (hits + a) / (rows + prior)), float(log_score[full].sum())
+    log_score[rows == 0] = 0.0
+    return upper, (hits + a) / (rows + prior), np.add.reduceat(log_score, first)
+
+
+def _in_each_bin(up_to: FloatArray, place: IntArray) -> FloatArray:
+    """Differences of sums up to each upper edge, binning by binning."""
+    return up_to - np.where(place == 1, 0.0, np.roll(up_to, 1))

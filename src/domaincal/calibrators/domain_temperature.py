@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from domaincal._errors import BoundaryWarning, InputError, SmallDomainWarning, U
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_domains, check_labels, check_logits, check_sample_weight
 from domaincal.calibrators._base import TemperatureCalibrator
+from domaincal.calibrators._card import draw_temperatures
 from domaincal.calibrators.temperature import fit_pooled, why_at_bound
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 
@@ -85,6 +87,12 @@ class DomainTemperatureScaling(TemperatureCalibrator):
         self.n_iter_ = fit.n_iter
         return self
 
+    def _facts(self) -> dict[str, str]:
+        return {**domain_facts(self), **super()._facts()}
+
+    def _drawing(self) -> str:
+        return draw_domains(self)
+
     def _temperatures(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
     ) -> FloatArray:
@@ -141,6 +149,35 @@ def fit_domains(
 def by_domain(values: FloatArray, names: Array, label: str) -> "pd.Series[float]":
     """Values as a Series by domain."""
     return pd.Series(values, index=pd.Index(names, name="domain"), name=label)
+
+
+class _WithDomains(Protocol):
+    """What DomainTemperatureScaling and MD-TS learn of each domain."""
+
+    temperature_: float
+    domain_temperatures_: "pd.Series[float]"
+    domain_standard_errors_: "pd.Series[float]"
+    used_domains_: Array
+
+
+def domain_facts(fitted: _WithDomains) -> dict[str, str]:
+    """Pooled temperature, number of domains and range of their temperatures."""
+    t = fitted.domain_temperatures_
+    unused = len(t) - len(fitted.used_domains_)
+    return {
+        "pooled temperature": f"{fitted.temperature_:.4g}",
+        "domains": f"{len(t)}" + (f", of which {unused} not used" if unused else ""),
+        "T of the domains": f"{t.min():.4g} to {t.max():.4g}",
+    }
+
+
+def draw_domains(fitted: _WithDomains) -> str:
+    """The temperature of each domain."""
+    t = fitted.domain_temperatures_
+    return draw_temperatures(
+        t.index.tolist(), t.to_numpy(), fitted.domain_standard_errors_.to_numpy(),
+        t.index.isin(fitted.used_domains_), fitted.temperature_,
+    )  # fmt: skip
 
 
 def _listed(names: Array | Sequence[object]) -> str:

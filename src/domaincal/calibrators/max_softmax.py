@@ -53,6 +53,9 @@ class MaxSoftmax(TemperatureCalibrator):
         self.temperature_ = 1.0
         return self
 
+    def _facts(self) -> dict[str, str]:
+        return {"temperature": "1 (nothing is learned)", **super()._facts()}
+
     def _temperatures(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
     ) -> FloatArray:

@@ -28,7 +28,12 @@ from domaincal.calibrators._heads.problem import SEARCH_ROWS, HeadFit, HeadProbl
 from domaincal.calibrators._heads.search import no_search
 from domaincal.calibrators._sorted_logits import SortedLogits
 from domaincal.calibrators._targets import AUTO_CLIP_FACTOR, TARGETS, Target, TemperatureTarget
-from domaincal.calibrators.domain_temperature import by_domain, fit_domains
+from domaincal.calibrators.domain_temperature import (
+    by_domain,
+    domain_facts,
+    draw_domains,
+    fit_domains,
+)
 from domaincal.calibrators.temperature import fit_pooled
 from domaincal.statistics import LabelledRows, LinearMap, TemperatureFit
 from domaincal.statistics.solver import TEMPERATURE_BOUNDS
@@ -209,6 +214,19 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
     def intercept_(self) -> float:
         """Intercept of a linear head."""
         return self._linear("intercept_").intercept
+
+    def _facts(self) -> dict[str, str]:
+        chosen = ", ".join(f"{k} = {v:.4g}" for k, v in self.head_parameters_.items())
+        return {
+            **domain_facts(self),
+            "head": f"{self.head}{f' ({chosen})' if chosen else ''} on {self.target}, "
+            f"{self.head_rows_} rows of {self._n_features} features",
+            "limits of T": f"{self.clip_[0]:.4g} to {self.clip_[1]:.4g}",
+            **super()._facts(),
+        }
+
+    def _drawing(self) -> str:
+        return draw_domains(self)
 
     def _linear(self, name: str) -> LinearMap:
         if not isinstance(self.head_, LinearMap):

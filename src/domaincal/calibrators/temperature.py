@@ -69,6 +69,12 @@ class TemperatureScaling(TemperatureCalibrator):
         self.n_iter_ = fit.n_iter
         return self
 
+    def _facts(self) -> dict[str, str]:
+        return {
+            "temperature": f"{self.temperature_:.4g} (log T ± {1.96 * self.standard_error_:.2g})",
+            **super()._facts(),
+        }
+
     def _temperatures(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
     ) -> FloatArray:

@@ -1,0 +1,73 @@
+"""What a notebook shows of a calibrator."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from sklearn import config_context
+
+import domaincal as dc
+from support import CALIBRATORS, fit, small_domains
+
+DATA = small_domains()
+
+
+def _show(calibrator):
+    """The card as a tree: broken markup is an error here."""
+    html = calibrator._repr_html_()
+    assert calibrator._repr_mimebundle_()["text/html"] == html
+    return html, ElementTree.fromstring(html)
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+@pytest.mark.filterwarnings("ignore::domaincal.PoorHeadWarning")
+def test_every_fitted_calibrator_shows_what_it_has_learned(name):
+    calibrator = fit(CALIBRATORS[name](), DATA)
+    html, tree = _show(calibrator)
+    facts = {row[0].text: row[1].text for row in tree.iter("tr")}
+    assert tree.find("code").text == repr(calibrator)
+    assert facts["classes"] == "5"
+    if hasattr(calibrator, "temperature_"):
+        shown = facts.get("temperature") or facts["pooled temperature"]
+        assert shown.startswith(f"{calibrator.temperature_:.4g}")
+    if hasattr(calibrator, "domain_temperatures_"):
+        assert len(list(tree.iter("circle"))) == 6
+    if hasattr(calibrator, "head_parameters_"):
+        for value in calibrator.head_parameters_.values():
+            assert f"{value:.4g}" in facts["head"]
+    if hasattr(calibrator, "maps_"):
+        assert len(list(tree.iter("polyline"))) == len(calibrator.maps_)
+    assert "nan" not in html
+
+
+def test_an_unfitted_calibrator_shows_its_parameters():
+    html = dc.TemperatureScaling()._repr_html_()
+    assert "Not fitted" in html
+    with config_context(display="text"):
+        assert not hasattr(dc.TemperatureScaling(), "_repr_html_")
+
+
+def test_names_of_domains_cannot_break_out():
+    names = np.where(DATA.domains == "domain-1", "<script>alert(1)</script>", DATA.domains)
+    shown = dc.DomainTemperatureScaling().fit(DATA.logits, DATA.labels, domains=names)
+    html, tree = _show(shown)
+    assert "<script" not in html
+    assert not list(tree.iter("script"))
+
+
+def test_of_many_domains_some_are_drawn():
+    data = small_domains(n_domains=45, n_rows=30)
+    _, tree = _show(fit(dc.DomainTemperatureScaling(), data))
+    assert len(list(tree.iter("circle"))) == 30
+    many = small_domains(n_classes=40)
+    _, tree = _show(dc.HistogramBinning(scheme="one-vs-rest").fit(many.logits, many.labels))
+    assert len(list(tree.iter("polyline"))) == 30
+
+
+def test_domains_that_are_not_used_are_hollow():
+    names = np.where(np.arange(len(DATA)) < 3, "tiny", DATA.domains)
+    with pytest.warns(dc.SmallDomainWarning):
+        fitted = dc.DomainTemperatureScaling().fit(DATA.logits, DATA.labels, domains=names)
+    html, tree = _show(fitted)
+    assert [c.get("fill") for c in tree.iter("circle")].count("none") == 1
+    assert "7, of which 1 not used" in html
