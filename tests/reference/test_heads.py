@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import domaincal as dc
 from domaincal.calibrators import _heads
-from domaincal.calibrators._heads import huber, kernel, neighbours
+from domaincal.calibrators._heads import huber, kernel, linear, neighbours
 from domaincal.statistics import positive_definite
 from support import fit, small_domains, temperatures
 
@@ -65,7 +65,7 @@ def test_huber_gives_little_weight_to_a_domain_apart():
     codes = np.unique(data.domains, return_inverse=True)[1]
     problem = _heads.HeadProblem(data.features, codes, temperatures_, None, False, True, None)
     robust = huber._fit(problem, problem.rows(), (1.35,))[0](data.features)
-    plain = _heads.fit_ols(problem).head(data.features)
+    plain = linear.fit_ols(problem).head(data.features)
     others = codes != 3
     assert np.abs(robust[others] - 2.0).mean() < 0.3 * np.abs(plain[others] - 2.0).mean()
 

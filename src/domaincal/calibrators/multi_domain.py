@@ -22,9 +22,15 @@ from domaincal._validation import (
     non_finite_logits,
     random_generator,
 )
-from domaincal.calibrators import _heads
 from domaincal.calibrators._base import TemperatureCalibrator
-from domaincal.calibrators._heads.problem import SEARCH_ROWS, HeadFit, HeadProblem
+from domaincal.calibrators._heads import (
+    HEADS,
+    SEARCH_ROWS,
+    Head,
+    HeadFit,
+    HeadProblem,
+    fit_head,
+)
 from domaincal.calibrators._heads.search import no_search
 from domaincal.calibrators._sorted_logits import SortedLogits
 from domaincal.calibrators._targets import AUTO_CLIP_FACTOR, TARGETS, Target, TemperatureTarget
@@ -37,9 +43,6 @@ from domaincal.calibrators.domain_temperature import (
 from domaincal.calibrators.temperature import fit_pooled
 from domaincal.statistics import LabelledRows, LinearMap, TemperatureFit
 from domaincal.statistics.solver import TEMPERATURE_BOUNDS
-
-Head = Literal["ols", "ridge", "huber", "krr", "knn"]
-HEADS = ("ols", "ridge", "huber", "krr", "knn")
 
 # How much higher the NLL of the calibration rows may be than at the pooled temperature.
 _POOR_HEAD = 1.01
@@ -275,17 +278,9 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         if not problem.used.any():
             constant = LinearMap(np.zeros(problem.features.shape[1]), pooled_target)
             return HeadFit(constant, {}, no_search(), 0)
-        if self.head == "ols":
-            return _heads.fit_ols(problem)
-        if self.head == "ridge":
-            return _heads.fit_ridge(problem, self.alpha)
-        if self.head == "huber":
-            return _heads.fit_huber(problem)
-        if self.head == "krr":
-            return _heads.fit_kernel(problem, max_rows=self.max_rows, nystroem=self.nystroem)
-        if self.head == "knn":
-            return _heads.fit_neighbours(problem, max_rows=self.max_rows)
-        return _heads.fit_regressor(problem, self.head)
+        return fit_head(
+            problem, self.head, alpha=self.alpha, max_rows=self.max_rows, nystroem=self.nystroem
+        )
 
     def _check_values(self, problem: HeadProblem, head: Callable[..., FloatArray]) -> FloatArray:
         """What the head predicts: for all rows, or, where that is dear, for some (else NaN)."""

@@ -1,5 +1,7 @@
 """From probabilities and labels to confidences and hits."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
@@ -34,3 +36,14 @@ def bin_predictions(
     return BinSums.from_confidences(
         confidences, hits, n_bins=n_bins, strategy=strategy, sample_weight=sample_weight
     )
+
+
+def bin_classes(
+    p: Array, y: Array, *, n_bins: int, strategy: Strategy, sample_weight: ArrayLike | None
+) -> Iterator[BinSums]:
+    """Bin sums of each class's probability, and whether it is the label."""
+    for k in range(p.shape[1]):
+        yield BinSums.from_confidences(
+            np.minimum(p[:, k], 1.0), y == k, n_bins=n_bins, strategy=strategy,
+            sample_weight=sample_weight,
+        )  # fmt: skip

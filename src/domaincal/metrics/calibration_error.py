@@ -3,7 +3,7 @@
 import numpy as np
 
 from domaincal._typing import ArrayLike
-from domaincal.metrics._predictions import bin_predictions, check_predictions
+from domaincal.metrics._predictions import bin_classes, bin_predictions, check_predictions
 from domaincal.statistics import BinSums, ErrorInterval
 from domaincal.statistics.bins import SMOOTH_BINS, Norm, Strategy
 
@@ -175,11 +175,5 @@ def classwise_calibration_error(
     0.25
     """
     p, y = check_predictions(probabilities, labels)
-    errors = [
-        BinSums.from_confidences(
-            np.minimum(p[:, k], 1.0), y == k, n_bins=n_bins, strategy=strategy,
-            sample_weight=sample_weight,
-        ).calibration_error(norm)
-        for k in range(p.shape[1])
-    ]  # fmt: skip
-    return float(np.mean(errors))
+    classes = bin_classes(p, y, n_bins=n_bins, strategy=strategy, sample_weight=sample_weight)
+    return float(np.mean([sums.calibration_error(norm) for sums in classes]))

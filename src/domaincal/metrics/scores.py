@@ -6,8 +6,7 @@ import numpy as np
 
 from domaincal._typing import Array, ArrayLike
 from domaincal._validation import check_sample_weight
-from domaincal.metrics._predictions import check_predictions
-from domaincal.statistics import BinSums
+from domaincal.metrics._predictions import bin_classes, check_predictions
 from domaincal.statistics.bins import Strategy
 
 
@@ -92,11 +91,8 @@ def brier_decomposition(
     """
     p, y = check_predictions(probabilities, labels)
     reliability = resolution = uncertainty = 0.0
-    for k in range(p.shape[1]):
-        sums = BinSums.from_confidences(
-            np.minimum(p[:, k], 1.0), y == k, n_bins=n_bins, strategy=strategy,
-            sample_weight=sample_weight,
-        )  # fmt: skip
+    classes = bin_classes(p, y, n_bins=n_bins, strategy=strategy, sample_weight=sample_weight)
+    for sums in classes:
         full = sums.weight > 0
         share = sums.weight[full] / sums.n
         frequency = sums.hits[full] / sums.weight[full]
