@@ -177,6 +177,17 @@ def test_the_table_is_made_of_bin_sums():
     np.testing.assert_allclose(half, table["difference"] - table["difference_low"])
 
 
+def test_a_weight_equals_a_repetition():
+    rng = np.random.default_rng(3)
+    c, hits, times = rng.random(60), rng.random(60) < 0.5, rng.integers(1, 4, 60)
+    domains = rng.integers(0, 3, 60)
+    weighted = dc.compare_domains(dc.bins_by_domain(c, hits, domains, sample_weight=times))
+    repeated = dc.compare_domains(
+        dc.bins_by_domain(*(np.repeat(a, times) for a in (c, hits, domains)))
+    )
+    pd.testing.assert_frame_equal(weighted, repeated)
+
+
 def test_a_single_domain_has_nothing_to_differ_from():
     table = dc.compare_domains({"a": dc.BinSums.from_confidences([0.5, 0.7], [1, 0])})
     assert np.isnan(table.loc[0, "difference"])

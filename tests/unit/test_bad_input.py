@@ -450,8 +450,10 @@ def test_the_floor_needs_whole_weights():
     repeated = dc.excess_calibration_error(p * 2, y * 2)
     assert dc.excess_calibration_error(p, y, sample_weight=[2, 2]) == pytest.approx(repeated)
     assert dc.expected_calibration_error(p, y, sample_weight=[0.5, 0.5]) == 0.25
-    with pytest.raises(dc.InputError, match="whole weights"):
-        dc.excess_calibration_error(p, y, sample_weight=[0.3, 0.3])
+    sums = dc.BinSums.from_confidences([0.75, 0.75], [1, 0], sample_weight=[0.3, 0.3])
+    for chance in (sums.floor, sums.interval, sums.debiased_squared_error, sums.excess_error):
+        with pytest.raises(dc.InputError, match=r"gives a bin 0\.6; use whole weights"):
+            chance()
 
 
 def test_bad_features_of_a_domain_that_is_left_out():

@@ -14,6 +14,7 @@ from domaincal._validation import (
     check_domains,
     check_hits,
     check_number,
+    check_sample_weight,
     real_array,
 )
 from domaincal.metrics._predictions import check_predictions, confidence_and_hit
@@ -123,8 +124,11 @@ def bins_by_domain(
     *,
     n_bins: int = 15,
     strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
 ) -> dict[Any, BinSums]:
     """:class:`BinSums` of each domain, by its name.
+
+    A weight counts as that many repetitions of the row.
 
     Examples
     --------
@@ -135,10 +139,14 @@ def bins_by_domain(
     c = check_confidences(confidences)
     h = check_hits(hits, n_rows=len(c))
     codes, names = check_domains(domains, n_rows=len(c), needed_by="bins_by_domain")
+    weight = check_sample_weight(sample_weight, n_rows=len(c))
     return {
-        name: BinSums.from_confidences(c[rows], h[rows], n_bins=n_bins, strategy=strategy)
+        name: BinSums.from_confidences(
+            c[rows], h[rows], n_bins=n_bins, strategy=strategy,
+            sample_weight=None if weight is None else weight[rows],
+        )
         for name, rows in domain_rows(codes, names)
-    }
+    }  # fmt: skip
 
 
 def multi_domain_calibration_error(

@@ -146,12 +146,7 @@ class BinSums:
         ``2 v C(n, v) p**v (1-p)**(n-v+1)`` with ``v = floor(n p) + 1``.
         """
         full = self.weight > 0
-        n = self.weight[full]
-        if not np.array_equal(n, np.round(n)):
-            raise InputError(
-                f"the floor of ECE is known for whole numbers of rows, but sample_weight gives a "
-                f"bin {n[n != np.round(n)][0]:.4g}; use whole weights (repetitions), or ECE alone."
-            )
+        n = self._whole_rows("the floor of ECE")[full]
         p = np.clip(self.confidence[full] / n, 0.0, 1.0)
         v = np.minimum(np.floor(n * p) + 1.0, n)
         log_choose = gammaln(n + 1) - gammaln(v + 1) - gammaln(n - v + 1)
@@ -171,7 +166,7 @@ class BinSums:
         confidence c_b and accuracy a_b, over the bins of at least two rows; NaN without one.
         """
         full = self.weight >= 2.0
-        n = self.weight[full]
+        n = self._whole_rows("the debiased error")[full]
         if len(n) == 0:
             return float("nan")
         accuracy = self.hits[full] / n
@@ -195,11 +190,21 @@ class BinSums:
         """ECE without its bias, with an interval and a test of perfect calibration."""
         check_number(level, "level", low=0.0, high=1.0)
         full = self.weight > 0
-        n = self.weight[full]
+        n = self._whole_rows("the interval")[full]
         if len(n) == 0:
             return ErrorInterval(*[float("nan")] * 5)
         confidence = np.clip(self.confidence[full] / n, 0.0, 1.0)
         return error_interval(n, confidence, self.hits[full] / n, level)
+
+    def _whole_rows(self, needed_by: str) -> FloatArray:
+        """Rows of each bin: chance goes with their number, which fractional weights do not tell."""
+        fraction = self.weight != np.round(self.weight)
+        if fraction.any():
+            raise InputError(
+                f"{needed_by} is known for whole numbers of rows, but sample_weight gives a bin "
+                f"{self.weight[fraction][0]:.4g}; use whole weights (repetitions), or ECE alone."
+            )
+        return self.weight
 
 
 def bin_edges(
