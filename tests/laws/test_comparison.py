@@ -252,7 +252,7 @@ def test_what_compare_methods_does_not_take():
     twice = pd.concat([table, table])
     for arguments, options, message in [
         ((table, "A", "C"), {}, r"second='C' is no method of the table, which has 'A', 'B'"),
-        ((table, "A", "B"), {"score": "nll"}, r"columns method, domain and 'nll'"),
+        ((table, "A", "B"), {"score": "nll"}, r"got 'nll'; it has method, domain, ece"),
         ((table, "A", "B"), {}, r"no domain with a 'ece' of both"),
         ((twice, "A", "B"), {}, r"'A' more than once on domain 1"),
         (([1], "A", "B"), {}, r"table must be a results table"),

@@ -23,7 +23,7 @@ def _problem(condition, n=2000, p=40, n_domains=9, seed=0):
 
 
 def fit_linear(features, codes, targets, *, weight, alpha, fit_intercept):
-    problem = HeadProblem(features, codes, targets, weight, False, fit_intercept, None)
+    problem = HeadProblem(features, codes, targets, weight, False, fit_intercept, None, None)
     return solve(problem, alpha)
 
 

@@ -136,7 +136,7 @@ def test_bad_features(name, case):
         ({"clip": 3.0}, r"clip must be"),
         ({"head": "ridge", "alpha": -1.0}, r"alpha must be a number >= 0"),
         ({"head": "ridge", "alpha": "x"}, r"alpha must be a number"),
-        ({"alpha": 1.0}, r"alpha=1.0 has no meaning for head='ols'"),
+        ({"alpha": 1.0}, r"alpha=1.0 is for head='ridge' only, got head='ols'"),
         ({"clip": {1.0, 2.0}}, r"clip must be"),
         ({"clip": np.array([1.0, 2.0])}, r"clip must be"),
         ({"head": np.array(["ols"])}, r"head must be one of"),
@@ -144,16 +144,19 @@ def test_bad_features(name, case):
         ({"head": LinearRegression}, r"an instance of a scikit-learn regressor, got <class"),
         ({"head": LogisticRegression()}, r"an instance of a scikit-learn regressor"),
         ({"head": None}, r"head must be one of"),
-        ({"features": "embedding"}, r"features must be one of 'logits'"),
-        ({"features": DATA.features}, r"features must be one of 'logits'"),
+        ({"features": "embedding"}, r"features must be 'logits' or None"),
+        ({"features": DATA.features}, r"features must be 'logits' or None"),
         ({"head": "krr", "max_rows": 0}, r"max_rows must be a whole number >= 1"),
         ({"head": "krr", "max_rows": 5}, r"max_rows=5 is less than the 6 domains"),
         ({"head": "krr", "nystroem": 0}, r"nystroem must be a whole number >= 1"),
         (
             {"head": "knn", "nystroem": 5},
-            r"nystroem=5 has no meaning for head='knn'; use head='krr'",
+            r"nystroem=5 is for head='krr' only, got head='knn'; leave it out",
         ),
-        ({"head": "huber", "alpha": 1.0}, r"alpha=1.0 has no meaning for head='huber'"),
+        (
+            {"head": "huber", "alpha": 1.0},
+            r"alpha=1.0 is for head='ridge' only, got head='huber'; give a regressor",
+        ),
         ({"head": "knn", "domain_weight": "equal"}, r"no meaning for head='knn'"),
         ({"head": "krr", "random_state": -1}, r"random_state must be"),
     ],
@@ -361,7 +364,10 @@ def test_all_rows_right_or_wrong(kernel, make, right):
 @pytest.mark.filterwarnings("ignore::domaincal.BoundaryWarning")
 def test_no_usable_domain_gives_the_pooled_temperature():
     domains = np.arange(N) // 5
-    with pytest.warns(dc.SmallDomainWarning, match=r"and 86 more"):
+    with (
+        pytest.warns(dc.SmallDomainWarning, match=r"and 86 more"),
+        pytest.warns(dc.SmallDomainWarning, match=r"every row gets the pooled temperature"),
+    ):
         fitted = dc.MultiDomainTemperatureScaling("ridge").fit(
             DATA.logits, DATA.labels, features=DATA.features, domains=domains
         )

@@ -105,7 +105,7 @@ class TemperatureCalibrator(Calibrator):
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,
     ) -> FloatArray:
-        """Temperature of each row, shape (n,)."""
+        """Temperature of each row, shape (n,); arguments as in :meth:`predict_proba`."""
         z = self._check(logits)
         temperatures = self._temperatures(z, features, domains)
         return np.array(np.broadcast_to(temperatures, len(z)))
@@ -142,6 +142,15 @@ class TemperatureCalibrator(Calibrator):
         """Calibrated probabilities ``softmax(logits / T)``, shape (n, n_classes).
 
         float32 for float16 and float32 logits, float64 for all else.
+
+        Parameters
+        ----------
+        logits : array, shape (n, n_classes)
+            Of the classes of the fit, in the same order.
+        features : array, shape (n, n_features), optional
+            Of the layer of the fit, where the method needs them.
+        domains : array of integers or strings, shape (n,), optional
+            Where the method needs them.
         """
         z = self._check(logits)
         beta = 1.0 / self._temperatures(z, features, domains)

@@ -72,6 +72,7 @@ def draw_temperatures(
         )
     shown = "" if len(order) == len(temperatures) else f", {len(order)} of {len(temperatures)}"
     label = f"T from {np.exp(low):.3g} to {np.exp(high):.3g} (log scale{shown}); dashed: pooled"
+    label += "" if used.all() else "; hollow: not used"
     parts.append(_caption(_LABEL_WIDTH + _PLOT_WIDTH / 2, height + 13, label))
     return _svg(_LABEL_WIDTH + _PLOT_WIDTH + 60, height + 20, parts)
 

@@ -33,7 +33,8 @@ class BayesianBinning(ScoreCalibrator):
     Attributes
     ----------
     maps_ : list of maps, one or one for each class
-        With ``edges`` and ``values``, and the ``posterior`` of each binning with its ``n_bins``.
+        With ``edges`` and ``values`` of the mean, and the ``posterior`` of each binning with its
+        ``n_bins``; binnings too unlikely to change the mean are left out.
     n_classes_ : int
 
     Examples

@@ -98,11 +98,13 @@ class DomainTemperatureScaling(TemperatureCalibrator):
     ) -> FloatArray:
         codes, names = check_domains(domains, n_rows=len(logits), needed_by=type(self).__name__)
         asked = pd.Index(names)
-        unseen = asked[~asked.isin(self.domain_temperatures_.index)].tolist()
+        fitted = self.domain_temperatures_.index.tolist()
+        unseen = asked[~asked.isin(fitted)].tolist()
         if unseen:
+            known, asked_for = (type(name).__name__ for name in (fitted[0], unseen[0]))
+            other = "" if known == asked_for else f", whose names are {known}, not {asked_for}"
             warnings.warn(
-                f"{_listed(unseen)} not seen in the fit, whose names are "
-                f"{type(self.domain_temperatures_.index[0]).__name__}; the pooled temperature "
+                f"{_listed(unseen)} not seen in the fit{other}; the pooled temperature "
                 f"{self.temperature_:.4g} is used. MultiDomainTemperatureScaling predicts "
                 "temperatures for new domains.",
                 UnseenDomainWarning,

@@ -27,7 +27,8 @@ class HistogramBinning(ScoreCalibrator):
     Attributes
     ----------
     maps_ : list of maps, one or one for each class
-        With ``edges`` and ``values``. A bin without rows has the value of its middle.
+        With ``edges`` and ``values``. A bin without rows has the value of its middle; one without
+        hits, 0, and a hit there costs a log-likelihood without end.
     n_classes_ : int
 
     Examples

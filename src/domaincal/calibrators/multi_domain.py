@@ -1,13 +1,12 @@
 """Multi-domain temperature scaling: the temperature of a row, predicted from its features."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import is_regressor
 
-from domaincal._errors import InputError, PoorHeadWarning, SubsampleWarning
+from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike, FeatureRows, FloatArray
 from domaincal._validation import (
     check_count,
@@ -23,6 +22,11 @@ from domaincal._validation import (
     random_generator,
 )
 from domaincal.calibrators._base import TemperatureCalibrator
+from domaincal.calibrators._head_warnings import (
+    warn_of_no_domain,
+    warn_of_poor_head,
+    warn_of_subsample,
+)
 from domaincal.calibrators._heads import (
     HEADS,
     SEARCH_ROWS,
@@ -41,11 +45,8 @@ from domaincal.calibrators.domain_temperature import (
     fit_domains,
 )
 from domaincal.calibrators.temperature import fit_pooled
-from domaincal.statistics import LabelledRows, LinearMap, TemperatureFit
+from domaincal.statistics import LabelledRows, LinearMap, TemperatureFit, fit_temperature
 from domaincal.statistics.solver import TEMPERATURE_BOUNDS
-
-# How much higher the NLL of the calibration rows may be than at the pooled temperature.
-_POOR_HEAD = 1.01
 
 
 class MultiDomainTemperatureScaling(TemperatureCalibrator):
@@ -105,9 +106,10 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
     head_parameters_ : dict
         Chosen hyperparameters of the head, under scikit-learn's names.
     head_search_ : DataFrame
-        A row for each candidate: its parameters, domains and rows held out, mean NLL; empty where
-        nothing was searched. "huber" and "krr" search on up to 2000 rows; krr's alpha is that of
-        the final fit and grows with the number of rows.
+        A row for each candidate: its parameters, domains and rows held out, their mean NLL, and
+        that of one temperature for all others (``nll_pooled``); empty where nothing was searched.
+        "krr" searches on up to 2000 rows, "huber" on 2000 or five for each feature; krr's alpha is
+        that of the final fit and grows with the number of rows.
     head_rows_ : int
         Rows that the head has learned from.
     clip_ : (low, high)
@@ -190,9 +192,13 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         guard = TemperatureTarget(self.target, *limits)
         problem = self._problem(rows, x, temperatures, pooled, guard)
         head = self._fit_head(problem, guard.from_temperature(pooled.temperature)[0])
-        predicted = self._check_values(problem, head.head)
-        _warn_of_poor_head(rows, guard.to_temperature(predicted), pooled)
-        self._warn_of_subsample(problem, head.n_rows)
+        predicted = guard.to_temperature(self._check_values(problem, head.head))
+        if used.any():
+            no_mean = not self.fit_intercept and self.head in ("ols", "ridge", "huber")
+            warn_of_poor_head(rows, predicted, pooled, head, intercept_missing=no_mean)
+            warn_of_subsample(problem, head, head=self.head, max_rows=self.max_rows)
+        else:
+            warn_of_no_domain(pooled)
 
         self.n_classes_ = z.shape[1]
         self.temperature_ = float(pooled.temperature[0])
@@ -223,7 +229,9 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         return {
             **domain_facts(self),
             "head": f"{self.head}{f' ({chosen})' if chosen else ''} on {self.target}, "
-            f"{self.head_rows_} rows of {self._n_features} features",
+            f"{self.head_rows_} rows of {self._n_features} features"
+            if len(self.used_domains_)
+            else "none: every row gets the pooled temperature",
             "limits of T": f"{self.clip_[0]:.4g} to {self.clip_[1]:.4g}",
             **super()._facts(),
         }
@@ -255,6 +263,7 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         guard: TemperatureTarget,
     ) -> HeadProblem:
         """The regression, with the NLL of domains held out as its criterion."""
+        codes = np.asarray(rows.group)
 
         def held_out_nll(values: FloatArray, fold: Array) -> FloatArray:
             limits = self._limits(np.where(fold, np.nan, temperatures), pooled)
@@ -262,14 +271,21 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
             sums = rows.sums(1.0 / predicted, one_each=True)
             return np.asarray(sums.nll[fold] / sums.weight[fold])
 
+        def pooled_target(fold: Array) -> float:
+            others = ~np.isnan(temperatures) & ~fold
+            weight = np.where(others[codes], 1.0 if rows.weight is None else rows.weight, 0.0)
+            one = fit_temperature(LabelledRows(rows.logits, rows.labels, weight=weight))
+            return float(guard.from_temperature(one.temperature)[0])
+
         return HeadProblem(
             features=x,
-            codes=np.asarray(rows.group),
+            codes=codes,
             targets=guard.from_temperature(temperatures),
             weight=rows.weight,
             equal=self.domain_weight == "equal",
             fit_intercept=self.fit_intercept,
             held_out_nll=held_out_nll,
+            pooled_target=pooled_target,
             random_state=self.random_state,
         )
 
@@ -319,36 +335,28 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
             low, high = self.clip
         return float(low), float(high)
 
-    def _warn_of_subsample(self, problem: HeadProblem, n_rows: int) -> None:
-        available = len(problem.rows())
-        if 0 < n_rows < available:
-            each = n_rows // int(problem.used.sum())
-            warnings.warn(
-                f"head={self.head!r} has learned from {n_rows} of {available} rows, about {each} "
-                f"of each domain; raise max_rows={self.max_rows} to use more"
-                + ("." if self.head == "knn" else ", with nystroem=... to keep it fast."),
-                SubsampleWarning,
-                stacklevel=3,
-            )
-
     def _check_parameters(self) -> None:
         if not (self.head in HEADS if isinstance(self.head, str) else _is_regressor(self.head)):
             raise InputError(
                 f"head must be one of {', '.join(map(repr, HEADS))} or an instance of a "
                 f"scikit-learn regressor, got {self.head!r}."
             )
-        if self.features is not None:
-            check_option(self.features, "features", ("logits",))
+        named = isinstance(self.features, str) and self.features == "logits"
+        if not (named or self.features is None):
+            raise InputError(
+                f"features must be 'logits' or None, got {type(self.features).__name__}; the "
+                "features of the rows are given to fit and predict."
+            )
         check_option(self.target, "target", TARGETS)
         check_option(self.domain_weight, "domain_weight", ("sample", "equal"))
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise InputError(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
         if self.alpha is not None:
             check_number(self.alpha, "alpha", low=0.0, high=np.inf, closed=True)
-            self._require_head("ridge", "alpha", self.alpha)
+            self._require_head("ridge", "alpha", "give a regressor with its own as head")
         if self.nystroem is not None:
             check_count(self.nystroem, "nystroem")
-            self._require_head("krr", "nystroem", self.nystroem)
+            self._require_head("krr", "nystroem", "leave it out")
         if isinstance(self.head, str) and self.head == "knn" and self.domain_weight == "equal":
             raise InputError(
                 "domain_weight='equal' has no meaning for head='knn', whose neighbours are not "
@@ -364,32 +372,13 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
                 f"clip must be 'auto', None or a pair 0 < low < high, got {self.clip!r}."
             )
 
-    def _require_head(self, head: str, name: str, value: Any) -> None:
+    def _require_head(self, head: str, name: str, otherwise: str) -> None:
         if not (isinstance(self.head, str) and self.head == head):
             raise InputError(
-                f"{name}={value!r} has no meaning for head={self.head!r}; use head={head!r}."
+                f"{name}={getattr(self, name)!r} is for head={head!r} only, got head="
+                f"{self.head!r}; {otherwise}."
             )
 
 
 def _is_regressor(head: Any) -> bool:
     return not isinstance(head, type) and hasattr(head, "fit") and bool(is_regressor(head))
-
-
-def _warn_of_poor_head(rows: LabelledRows, predicted: FloatArray, pooled: TemperatureFit) -> None:
-    """Compare the NLL of the rows with a prediction with that at the pooled temperature."""
-    sums = rows.sums(1.0 / predicted, one_each=True)
-    nll = pooled.nll[0]
-    if np.isnan(predicted).any():
-        same = np.where(np.isnan(predicted), np.nan, 1.0 / pooled.temperature)
-        at_pooled = rows.sums(same, one_each=True)
-        nll = at_pooled.nll.sum() / at_pooled.weight.sum()
-    ratio = sums.nll.sum() / sums.weight.sum() / nll
-    if ratio > _POOR_HEAD:
-        warnings.warn(
-            "the predicted temperatures suit the calibration rows worse than one temperature for "
-            f"all (NLL {ratio:.2f} times as high). Features without a mean "
-            "(standardised ones) need fit_intercept=True; else the features may not tell the "
-            "domains apart: use TemperatureScaling.",
-            PoorHeadWarning,
-            stacklevel=3,
-        )

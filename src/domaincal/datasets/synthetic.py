@@ -38,7 +38,7 @@ def make_multi_domain(
     Returns
     -------
     data : CalibrationData
-        float32 logits and features; domains ``"domain-0"``, ...
+        float32 logits and features; domains ``"domain-00"``, ... (as many digits as they need)
     temperatures : Series
         True temperature by domain.
 

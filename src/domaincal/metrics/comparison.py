@@ -92,8 +92,8 @@ class MethodComparison(NamedTuple):
     ----------
     first, second : mean score over the domains
     difference : first less second: negative where the first has the lower score
-    low, high : Student's interval of the difference, over domains
-    p_value : of no difference (paired t test)
+    low, high : Student's interval of the difference, over domains; NaN for a single one
+    p_value : of no difference (paired t test); NaN for a single domain
     n_domains : int
     wins, losses : domains on which the first is lower, and higher
     """
@@ -199,11 +199,15 @@ def _gap_to_others(gaps: list[_Gap], k: int) -> _Gap:
 
 def _scores_of(table: pd.DataFrame, method: str, score: str, argument: str) -> "pd.Series[float]":
     """Scores of a method by domain."""
-    needed = {"method", "domain", score}
-    if not isinstance(table, pd.DataFrame) or not needed <= set(table.columns):
+    if not isinstance(table, pd.DataFrame) or not {"method", "domain"} <= set(table.columns):
         raise InputError(
-            f"table must be a results table with the columns method, domain and {score!r}; make it "
-            "with domaincal.evaluate(...) and choose one of its scores."
+            f"table must be a results table with the columns method and domain, got "
+            f"{type(table).__name__}; make it with domaincal.evaluate(...)."
+        )
+    if score not in table.columns:
+        raise InputError(
+            f"score must be a column of the table, got {score!r}; it has "
+            f"{', '.join(map(str, table.columns))}."
         )
     rows = table[table["method"] == method]
     if len(rows) == 0:

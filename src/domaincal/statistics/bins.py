@@ -174,7 +174,7 @@ class BinSums:
         return float(n @ (squares - accuracy * (1.0 - accuracy) / (n - 1.0)) / n.sum())
 
     def smooth_error(self) -> float:
-        """Smooth ECE, for which the bins must be fine and even: ``n_bins=SMOOTH_BINS``.
+        """Smooth ECE, for which the bins must be fine and even: ``n_bins=16384``.
 
         The width of the smoothing is the error itself; half a bin is what positions are off.
         """

@@ -25,11 +25,16 @@ _FARTHEST = 1e6
 class ErrorInterval(NamedTuple):
     """ECE, what is left of it without its bias, an interval, and a test of perfect calibration.
 
+    Hits are taken as binomial in each bin, with accuracies that move away from the confidences
+    until the ECE that was seen is usual (``corrected``), or as unusual as ``level`` allows
+    (``low``, ``high``).
+
     Attributes
     ----------
     value : ECE as it is
     corrected : the calibration error whose mean ECE is the one seen; 0 at the floor and below
-    low, high : interval for the calibration error; ``low`` is 0 unless the p-value is small
+    low, high : interval for the calibration error; it has two sides, so ``low`` is above 0 where
+        the p-value is below ``(1 - level) / 2``
     p_value : probability of an ECE at least as large if the model were calibrated
     """
 

@@ -8,24 +8,31 @@ which would wait for the cores that numpy's still hold.
 """
 
 import numpy as np
+import scipy.linalg
 
 from domaincal._typing import FloatArray
 
+# Far below where the trouble begins.
+_SMALL = 4096
 # Large enough for the products to run at full speed.
 _TILE = 512
 
 
 def solve_positive_definite(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """Solution of ``matrix @ x = right``; the lower triangle becomes the Cholesky factor.
+    """Solution of ``matrix @ x = right``; a large matrix is overwritten with its Cholesky factor.
 
     Examples
     --------
     >>> import numpy as np
+    import scipy.linalg
     >>> matrix = np.array([[4.0, 2.0], [2.0, 3.0]])
     >>> solve_positive_definite(matrix, np.array([8.0, 8.0])).round(9).tolist()
     [1.0, 2.0]
     """
     n = len(matrix)
+    if n <= _SMALL:
+        whole = scipy.linalg.cho_factor(matrix, lower=True, check_finite=False)
+        return np.asarray(scipy.linalg.cho_solve(whole, right, check_finite=False))
     tiles = [slice(start, min(start + _TILE, n)) for start in range(0, n, _TILE)]
     for k, own in enumerate(tiles):
         factor = np.linalg.cholesky(matrix[own, own])

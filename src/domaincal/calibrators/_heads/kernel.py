@@ -16,7 +16,7 @@ from domaincal.statistics.blocks import row_blocks
 from domaincal.statistics.positive_definite import solve_positive_definite
 
 #: Candidates for alpha, per row: a penalty for the mean of the squared residuals.
-ALPHA_GRID = (1e-4, 1e-3, 1e-2, 1e-1)
+ALPHA_GRID = (1e-5, 1e-4, 1e-3, 1e-2)
 #: Candidates for gamma, in units of 1 / (mean squared distance of two rows).
 GAMMA_GRID = (0.0625, 0.25, 1.0, 4.0)
 _DEFAULT = (0.25, 1e-3)

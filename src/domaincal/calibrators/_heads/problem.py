@@ -33,6 +33,8 @@ class HeadProblem:
     held_out_nll : callable
         From values that a head predicts (NaN where it was not asked) and a mask of domains to the
         mean NLL of each of these domains.
+    pooled_target : callable
+        From a mask of domains to the target of one temperature for all rows of the others.
     random_state : int
     """
 
@@ -43,6 +45,7 @@ class HeadProblem:
     equal: bool
     fit_intercept: bool
     held_out_nll: Callable[[FloatArray, Array], FloatArray]
+    pooled_target: Callable[[Array], float]
     random_state: Any = 0
 
     @property
@@ -102,8 +105,8 @@ class HeadFit:
     parameters : dict
         Hyperparameters, as the regression takes them.
     search : DataFrame
-        A row for each candidate: its parameters, n_domains and n_rows held out in turn, and their
-        mean nll; empty where nothing was searched.
+        A row for each candidate: its parameters, n_domains and n_rows held out in turn, their mean
+        nll, and the nll_pooled of one temperature; empty where nothing was searched.
     n_rows : int
         Rows that the head has learned from.
     """

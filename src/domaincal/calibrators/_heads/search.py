@@ -42,21 +42,24 @@ def search_candidates(
     """
     table = pd.DataFrame(candidates)
     fold, n_folds = deal_folds(problem.targets)
-    if n_folds == 1 or len(candidates) == 1:
-        return default, table.assign(n_domains=0, n_rows=0, nll=np.nan)
-    nll = np.empty((len(candidates), len(problem.targets)))
+    if n_folds == 1:
+        return default, table.assign(n_domains=0, n_rows=0, nll=np.nan, nll_pooled=np.nan)
+    nll = np.empty((len(candidates) + 1, len(problem.targets)))
     fold_of_row = fold[problem.codes[rows]]
     for k in range(n_folds):
         train, test = rows[fold_of_row != k], rows[fold_of_row == k]
-        for c, column in enumerate(predict(k, train, test).T):
+        one = np.full((len(test), 1), problem.pooled_target(fold == k))
+        predicted = np.concatenate([predict(k, train, test), one], axis=1)
+        for c, column in enumerate(predicted.T):
             values = np.full(len(problem.codes), np.nan)
             values[test] = column
             nll[c, fold == k] = problem.held_out_nll(values, fold == k)
-    mean = nll[:, problem.used].mean(axis=1)
-    table = table.assign(n_domains=int(problem.used.sum()), n_rows=len(rows), nll=mean)
+    *mean, pooled = nll[:, problem.used].mean(axis=1)
+    n_domains = int(problem.used.sum())
+    table = table.assign(n_domains=n_domains, n_rows=len(rows), nll=mean, nll_pooled=pooled)
     return int(np.argmin(mean)), table
 
 
 def no_search() -> pd.DataFrame:
     """The table where nothing was searched."""
-    return pd.DataFrame(columns=["n_domains", "n_rows", "nll"])
+    return pd.DataFrame(columns=["n_domains", "n_rows", "nll", "nll_pooled"])
