@@ -24,7 +24,6 @@ def solve_positive_definite(matrix: FloatArray, right: FloatArray) -> FloatArray
     Examples
     --------
     >>> import numpy as np
-    import scipy.linalg
     >>> matrix = np.array([[4.0, 2.0], [2.0, 3.0]])
     >>> solve_positive_definite(matrix, np.array([8.0, 8.0])).round(9).tolist()
     [1.0, 2.0]
