@@ -7,9 +7,12 @@ order of the blocks, so the number of threads changes no digit.
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import reduce
 from operator import add
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+
+from threadpoolctl import threadpool_limits
 
 Result = TypeVar("Result", bound=Any)
 
@@ -34,6 +37,15 @@ def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = _BLOCK_BYTES) -> 
     """Consecutive slices of about ``block_bytes`` each that cover all rows."""
     size = max(1, block_bytes // max(row_bytes, 1))
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """A ``with`` block in which BLAS has one thread: the workers are the threads.
+
+    BLAS threads wait for each other by turning in circles: on a busy machine they can take ten
+    times as long as a single one.
+    """
+    return cast(AbstractContextManager[object], threadpool_limits(1, user_api="blas"))
 
 
 class Workers:

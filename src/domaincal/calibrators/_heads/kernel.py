@@ -6,13 +6,12 @@ from itertools import product
 import numpy as np
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
-from threadpoolctl import threadpool_limits
 
 from domaincal._typing import Array, FeatureRows, FloatArray, IntArray
 from domaincal._validation import non_finite_features
 from domaincal.calibrators._heads.problem import SEARCH_ROWS, HeadFit, HeadProblem, values_of
 from domaincal.calibrators._heads.search import search_candidates
-from domaincal.statistics.blocks import row_blocks
+from domaincal.statistics.blocks import Workers, one_blas_thread, row_blocks
 from domaincal.statistics.positive_definite import solve_positive_definite
 
 #: Candidates for alpha, per row: a penalty for the mean of the squared residuals.
@@ -23,7 +22,7 @@ _DEFAULT = (0.25, 1e-3)
 # Features of single precision are compared in it from so many reference rows on.
 _SINGLE_FROM = 4096
 # The kernel of a block of rows and all reference rows stays in the cache.
-_BLOCK_BYTES = 1 << 23
+_BLOCK_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +39,9 @@ class KernelMap:
         kernel = GaussianKernel(self.rows, self.gamma)
         dual = self.dual.astype(self.rows.dtype)
         blocks = row_blocks(len(features), self.rows.dtype.itemsize * len(dual), _BLOCK_BYTES)
-        return values_of(lambda x: kernel(x) @ dual, features, blocks) + self.intercept
+        with one_blas_thread(), Workers() as workers:
+            values = values_of(lambda x: kernel(x) @ dual, features, blocks, workers)
+        return values + self.intercept
 
 
 class GaussianKernel:
@@ -82,9 +83,7 @@ def fit_kernel(problem: HeadProblem, *, max_rows: int, nystroem: int | None) -> 
         alphas = [a * _total(problem, train) for a in ALPHA_GRID]
         x = problem.read(test)
         columns = []
-        # Many small systems, for which more threads cost what they bring, or, on a busy machine,
-        # a hundred times as much.
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():  # many small systems
             for g in GAMMA_GRID:
                 reference, duals, offset = _solve(problem, train, g / unit, alphas, nystroem)
                 kernel = GaussianKernel(reference.astype(np.float64), g / unit)
@@ -138,8 +137,12 @@ def _exact(
     """
     gaussian = GaussianKernel(x, gamma)
     kernel = np.empty((len(x), len(x)))
-    for block in row_blocks(len(x), 8 * len(x), _BLOCK_BYTES):
+
+    def fill(block: slice) -> None:
         kernel[block] = gaussian(x[block])
+
+    with one_blas_thread(), Workers() as workers:
+        list(workers.map(fill, row_blocks(len(x), 8 * len(x), _BLOCK_BYTES)))
     duals = []
     for k, alpha in enumerate(alphas):
         matrix = kernel if k == len(alphas) - 1 else kernel.copy()

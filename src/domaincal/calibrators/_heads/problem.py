@@ -10,6 +10,7 @@ import pandas as pd
 from domaincal._errors import InputError
 from domaincal._typing import Array, FeatureRows, FloatArray, IntArray
 from domaincal._validation import non_finite_features, random_generator
+from domaincal.statistics.blocks import Workers
 
 #: Heads whose search costs a fit for each candidate search on so many rows at most.
 SEARCH_ROWS = 2000
@@ -124,14 +125,19 @@ def as_floats(x: Array) -> Array:
 
 
 def values_of(
-    predict: Callable[[Array], Array], features: FeatureRows, blocks: list[slice]
+    predict: Callable[[Array], Array],
+    features: FeatureRows,
+    blocks: list[slice],
+    workers: Workers | None = None,
 ) -> FloatArray:
-    """Predictions block by block; NaN for rows that are not finite."""
-    out = np.empty(len(features))
-    for block in blocks:
+    """Predictions block by block, on the workers if there are any; NaN for rows not finite."""
+
+    def of_block(block: slice) -> Array:
         x = as_floats(features[block])
         finite = np.asarray(np.isfinite(x).all(axis=1))
         if not finite.all():
             x = np.where(finite[:, None], x, np.float32(0.0))
-        out[block] = np.where(finite, predict(x), np.nan)
-    return out
+        return np.where(finite, predict(x), np.nan)
+
+    parts = map(of_block, blocks) if workers is None else workers.map(of_block, blocks)
+    return np.concatenate([*parts]).astype(np.float64, copy=False)
