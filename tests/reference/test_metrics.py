@@ -187,6 +187,6 @@ def test_deviation_of_a_binomial(n, q, c):
     chance = [comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(n + 1)]
     mean = sum(p * abs(k - n * c) for k, p in enumerate(chance))
     second = sum(p * (k - n * c) ** 2 for k, p in enumerate(chance))
-    found = error_interval._deviation(*(np.array([v]) for v in (float(n), q, n * c)))
+    found = error_interval.deviation(*(np.array([v]) for v in (float(n), q, n * c)))
     assert found[0][0] == pytest.approx(mean, abs=1e-12)
     assert found[1][0] == pytest.approx(second - mean**2, abs=1e-12)

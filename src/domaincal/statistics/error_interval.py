@@ -3,23 +3,26 @@
 ECE is biased upwards, so resampling the rows adds the bias once more: a naive bootstrap is centred
 about sqrt(2) times too high when the model is calibrated. Here the question is turned round: for
 which accuracies of the bins would the ECE that was seen be usual? The hits of a bin are binomial,
-so mean and variance of ``|hits / n - confidence|`` are known exactly; their sum over the bins is
-taken as gamma distributed. The accuracies move on a line from the confidences (a calibrated model)
-through the ones that were seen, and beyond.
+so the distribution of ``|hits / n - confidence|`` is known; accuracies move on a line away from the
+confidences (a calibrated model). No random numbers are drawn.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betainc
+from scipy.special import betainc, gammaln, xlog1py, xlogy
 from scipy.stats import gamma
 
 from domaincal._typing import Array, FloatArray
 
-# Accuracies so many times as far from the confidences as those seen are all clipped to 0 or 1.
-_FARTHEST = 1e6
+# With fewer random hits than this (sum of n q (1 - q)), ECE is not near any smooth distribution,
+# and its own is computed on a grid of so many points.
+_FEW_EVENTS = 40.0
+_GRID = 1 << 12
+_NEGLIGIBLE = 1e-13
 
 
 class ErrorInterval(NamedTuple):
@@ -50,56 +53,35 @@ def error_interval(
 ) -> ErrorInterval:
     """Interval of the binned ECE; the arrays hold the bins that have rows.
 
-    For the lower end and the corrected value, gaps are proportional to those seen; for the upper
-    end they are the same in all bins, since an error that is spread out raises ECE least. The upper
-    end divides by the probability under perfect calibration, so that a lucky ECE below the floor
-    does not end in an empty interval.
+    For the lower end and the corrected value, gaps are proportional to those seen. For the upper
+    end they are the same in all bins, since an error that is spread out raises ECE least; they have
+    the signs that were seen, or are all positive, or all negative, whichever reaches farthest. The
+    upper end divides by the probability under perfect calibration, so that a lucky ECE below the
+    floor does not end in an empty interval.
     """
     gap = confidence - accuracy
     seen = float(n @ np.abs(gap) / n.sum())
-    line = _Line(n, confidence, gap)
-    even = _Line(n, confidence, np.where(gap >= 0.0, seen, -seen))
     tail = 0.5 * (1.0 - level)
+    line = _Line(n, confidence, gap)
 
-    def above(step: float) -> float:
-        return line.distribution(step).sf(seen)
-
-    def below(step: float) -> float:
-        return even.distribution(step).cdf(seen)
-
-    corrected = _first_zero(lambda step: line.mean(step) - seen, 1.0)
-    low = _first_zero(lambda step: above(step) - tail, 1.0)
-    usual = below(0.0)
-    end = 1.0
-    while end < _FARTHEST and below(end) > tail * usual:
-        end *= 2.0
-    high = _first_zero(lambda step: tail * usual - below(step), end)
+    corrected = line.error(_first_zero(lambda step: line.mean(step) - seen))
+    low = line.error(_first_zero(lambda step: line.distribution(step).at_least(seen) - tail))
+    usual = line.distribution(0.0).at_most(seen)
+    high = corrected
+    for sign in (np.where(gap >= 0.0, 1.0, -1.0), np.ones(len(gap)), -np.ones(len(gap))):
+        high = max(high, _Line(n, confidence, sign).upper_end(seen, tail * usual))
     return ErrorInterval(
         value=seen,
-        corrected=line.error(corrected),
-        low=line.error(low),
-        high=max(even.error(high), line.error(corrected)),
-        p_value=float(above(0.0)),
+        corrected=corrected,
+        low=min(low, corrected),
+        high=high,
+        p_value=line.distribution(0.0).at_least(seen),
     )
 
 
-class _Moments(NamedTuple):
-    """A gamma distribution of given mean and variance; a point where there is no variance."""
-
-    mean: float
-    variance: float
-
-    def cdf(self, x: float) -> float:
-        if self.variance <= 0.0:
-            return float(x >= self.mean)
-        scale = self.variance / self.mean
-        return float(gamma.cdf(x / scale, self.mean / scale))
-
-    def sf(self, x: float) -> float:
-        if self.variance <= 0.0:
-            return float(x <= self.mean)
-        scale = self.variance / self.mean
-        return float(gamma.sf(x / scale, self.mean / scale))
+class _Distribution(Protocol):
+    def at_least(self, x: float) -> float: ...
+    def at_most(self, x: float) -> float: ...
 
 
 class _Line:
@@ -114,19 +96,93 @@ class _Line:
 
     def mean(self, step: float) -> float:
         """Mean ECE of rows drawn with these accuracies."""
-        return self.distribution(step).mean
+        mean, _ = deviation(self._n, self._accuracy(step), self._n * self._confidence)
+        return float(mean.sum() / self._n.sum())
 
-    def distribution(self, step: float) -> _Moments:
+    def upper_end(self, seen: float, probability: float) -> float:
+        """The error at which an ECE of ``seen`` or less has the given probability."""
+        step = _first_zero(lambda step: probability - self.distribution(step).at_most(seen))
+        return self.error(step)
+
+    def distribution(self, step: float) -> _Distribution:
         """ECE of rows drawn with these accuracies."""
-        mean, variance = _deviation(self._n, self._accuracy(step), self._n * self._confidence)
-        total = self._n.sum()
-        return _Moments(float(mean.sum() / total), float(variance.sum() / total**2))
+        n, q, a = self._n, self._accuracy(step), self._n * self._confidence
+        total = float(n.sum())
+        if n @ (q * (1.0 - q)) < _FEW_EVENTS:
+            return _exact(n, q, a)
+        mean, variance = deviation(n, q, a)
+        return _Gamma(float(mean.sum() / total), float(variance.sum() / total**2))
 
     def _accuracy(self, step: float) -> FloatArray:
         return np.clip(self._confidence - step * self._direction, 0.0, 1.0)
 
 
-def _deviation(n: FloatArray, q: FloatArray, a: FloatArray) -> tuple[FloatArray, FloatArray]:
+@dataclass(frozen=True)
+class _Gamma:
+    """A gamma distribution of given mean and variance: a sum of many non-negative terms."""
+
+    mean: float
+    variance: float
+
+    def at_least(self, x: float) -> float:
+        scale = self.variance / self.mean
+        return float(gamma.sf(x / scale, self.mean / scale))
+
+    def at_most(self, x: float) -> float:
+        scale = self.variance / self.mean
+        return float(gamma.cdf(x / scale, self.mean / scale))
+
+
+@dataclass(frozen=True, eq=False)
+class _OnGrid:
+    """Probabilities of ``start + k * width``; ends count in full, as their place is rounded."""
+
+    start: float
+    width: float
+    probability: FloatArray
+
+    def at_least(self, x: float) -> float:
+        first = max(0, int(np.floor((x - self.start) / self.width)) - 1)
+        return float(min(1.0, self.probability[first:].sum()))
+
+    def at_most(self, x: float) -> float:
+        last = int(np.ceil((x - self.start) / self.width)) + 2
+        return float(min(1.0, self.probability[: max(last, 0)].sum()))
+
+
+def _exact(n: FloatArray, q: FloatArray, a: FloatArray) -> _OnGrid:
+    """Distribution of ``sum |K - a| / sum n``, convolved bin by bin on a grid."""
+    terms = [_outcomes(*bin_) for bin_ in zip(n, q, a, strict=True)]
+    low = sum(float(value.min()) for value, _ in terms)
+    mean, variance = deviation(n, q, a)
+    # Beyond this there is nothing to speak of, and what there is comes in again at the front.
+    span = float(mean.sum()) - low + 12.0 * float(np.sqrt(variance.sum())) + 10.0
+    width = span / (_GRID // 2)
+    wave = np.ones(_GRID // 2 + 1, np.complex128)
+    for value, probability in terms:
+        if len(value) == 1:
+            continue
+        place = (value - value.min()) / width
+        index = place.astype(np.int64)
+        part = place - index  # a value between two points is shared: the mean is kept
+        cells = np.bincount(index % _GRID, probability * (1.0 - part), minlength=_GRID)
+        cells += np.bincount((index + 1) % _GRID, probability * part, minlength=_GRID)
+        wave *= np.fft.rfft(cells)
+    total = float(n.sum())
+    return _OnGrid(low / total, width / total, np.maximum(np.fft.irfft(wave, _GRID), 0.0))
+
+
+def _outcomes(n: float, q: float, a: float) -> tuple[FloatArray, FloatArray]:
+    """``|K - a|`` of the likely outcomes K of binomial(n, q), and their probabilities."""
+    mean, reach = n * q, 10.0 * np.sqrt(n * q * (1.0 - q)) + 20.0
+    k = np.arange(max(0.0, np.floor(mean - reach)), min(n, np.ceil(mean + reach)) + 1.0)
+    log_choose = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+    probability = np.exp(log_choose + xlogy(k, q) + xlog1py(n - k, -q))
+    likely = probability > _NEGLIGIBLE
+    return np.abs(k[likely] - a), probability[likely]
+
+
+def deviation(n: FloatArray, q: FloatArray, a: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of ``|K - a|`` for K binomial(n, q).
 
     ``E|K - a| = a (2 F(a) - 1) + n q (1 - 2 F'(a - 1))`` with the distribution functions F of K and
@@ -145,10 +201,10 @@ def _binomial_cdf(k: FloatArray, n: FloatArray, q: FloatArray) -> Array:
     return np.where(inside, cdf, (k >= n).astype(np.float64))
 
 
-def _first_zero(increasing: Callable[[float], float], end: float) -> float:
-    """Zero of an increasing function between 0 and ``end``, or the end that is nearest to it."""
+def _first_zero(increasing: Callable[[float], float]) -> float:
+    """Zero of an increasing function between 0 and 1, or the end that is nearest to it."""
     if increasing(0.0) >= 0.0:
         return 0.0
-    if increasing(end) <= 0.0:
-        return end
-    return float(brentq(increasing, 0.0, end, xtol=1e-12))
+    if increasing(1.0) <= 0.0:
+        return 1.0
+    return float(brentq(increasing, 0.0, 1.0, xtol=1e-6))
