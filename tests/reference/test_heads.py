@@ -207,7 +207,7 @@ def test_at_most_max_rows_and_the_same_number_of_each_domain(head):
     rows = [np.flatnonzero(DATA.domains == name) for name in DATA.domain_names]
     keep = np.concatenate([r[:size] for r, size in zip(rows, sizes, strict=True)])
     data = DATA.select(keep)
-    with pytest.warns(dc.SubsampleWarning, match=r"140 of 355 rows, about 20 .* max_rows=145"):
+    with pytest.warns(dc.SubsampleWarning, match=r"140 of 355 rows, 20 of each .* max_rows=145"):
         fitted = fit(MD_TS(head, max_rows=145), data)
     assert fitted.head_rows_ == 140
     rows = fitted.head_.rows

@@ -69,7 +69,8 @@ def _literal_bbq(scores, hits):
     """Naeini et al. 2015, section 3: every binning on its own, weighted by its score."""
     root = len(scores) ** (1 / 3)
     models = []
-    for n_bins in range(max(1, floor(root / 10)), ceil(10 * root) + 1):
+    most = min(ceil(10 * root), len(set(scores)))
+    for n_bins in range(min(max(1, floor(root / 10)), most), most + 1):
         edges = _literal_edges(scores, n_bins, "quantile")
         rows, right = _literal_bins(scores, hits, edges)
         ends = [0.0, *edges, 1.0]

@@ -28,11 +28,10 @@ def warn_of_subsample(problem: HeadProblem, fit: HeadFit, *, head: object, max_r
     available = len(problem.rows())
     if fit.n_rows == available:
         return
-    each = fit.n_rows // int(problem.used.sum())
+    each = max_rows // int(problem.used.sum())
     warnings.warn(
-        f"head={head!r} has learned from {fit.n_rows} of {available} rows, about {each} of each "
-        f"domain; raise max_rows={max_rows} to use more"
-        + (", with nystroem=... to keep it fast." if head == "krr" else "."),
+        f"head={head!r} has learned from {fit.n_rows} of {available} rows, {each} of each domain "
+        f"that has so many; raise max_rows={max_rows} to use more.",
         SubsampleWarning,
         stacklevel=3,
     )
@@ -56,7 +55,8 @@ def warn_of_poor_head(
         same = np.where(np.isnan(predicted), np.nan, 1.0 / pooled.temperature)
         at_pooled = rows.sums(same, one_each=True)
         nll = at_pooled.nll.sum() / at_pooled.weight.sum()
-    ratio = sums.nll.sum() / sums.weight.sum() / nll
+    # Rows that are all right beyond rounding have no NLL to compare.
+    ratio = sums.nll.sum() / sums.weight.sum() / nll if nll > 0 else 1.0
     where = "the calibration rows"
     if not ratio > _POOR_HEAD and len(fit.search):
         ratio = fit.search["nll"].min() / fit.search["nll_pooled"].min()

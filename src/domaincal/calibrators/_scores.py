@@ -18,7 +18,6 @@ from domaincal.calibrators._base import Calibrator, logit_blocks, probability_dt
 from domaincal.calibrators._card import draw_maps
 from domaincal.calibrators._score_maps import LineMap, ScoreMap
 from domaincal.kernels import plain
-from domaincal.kernels import rows as kernels
 from domaincal.statistics.blocks import Workers
 
 Scheme = Literal["top-label", "one-vs-rest"]
@@ -93,7 +92,7 @@ class ScoreCalibrator(Calibrator):
     ) -> FloatArray:
         """Calibrated probability of the predicted class (the argmax of the logits), shape (n,)."""
         z = self._check(logits)
-        if self.scheme == "top-label":
+        if len(self.maps_) == 1:
             return self.maps_[0](_top_label(z)[0])
 
         def confidences(block: slice) -> FloatArray:
@@ -121,7 +120,7 @@ class ScoreCalibrator(Calibrator):
         """
         z = self._check(logits)
         out = np.empty(z.shape, probability_dtype(z))
-        if self.scheme == "top-label":
+        if len(self.maps_) == 1:
             scores, predicted = _top_label(z)
             confidences = self.maps_[0](scores)
 
@@ -176,12 +175,12 @@ class ScoreCalibrator(Calibrator):
 
 
 def _top_label(z: Array) -> tuple[FloatArray, Array]:
-    """Largest softmax probability of each row, and its class."""
-    compiled = kernels.use_compiled(z.size)
+    """Largest softmax probability of each row, and its class.
+
+    Always in double precision: near 1 a map may be steeper than single precision is fine.
+    """
     with Workers() as workers:
-        blocks = workers.map(
-            lambda block: kernels.top_label(z[block], _ONE, compiled=compiled), logit_blocks(z)
-        )
+        blocks = workers.map(lambda block: plain.top_label(z[block], _ONE), logit_blocks(z))
         confidences, predicted = (np.concatenate(part) for part in zip(*blocks, strict=True))
     if not np.isfinite(confidences).all():
         raise non_finite_logits(z)

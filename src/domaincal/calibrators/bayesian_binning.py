@@ -21,8 +21,9 @@ class BayesianBinning(ScoreCalibrator):
     """Bayesian binning into quantiles (BBQ; Naeini, Cooper and Hauskrecht 2015).
 
     The mean over binnings with equally many rows in each bin, from ``n**(1/3) / 10`` to
-    ``10 n**(1/3)`` bins, each weighted by its marginal likelihood. In a binning of B bins, the
-    accuracy of a bin has the prior Beta(2 m / B, 2 (1 - m) / B) around the middle m of the bin.
+    ``10 n**(1/3)`` bins (never more than distinct scores), each weighted by its marginal
+    likelihood. In a binning of B bins, the accuracy of a bin has the prior
+    Beta(2 m / B, 2 (1 - m) / B) around the middle m of the bin.
 
     Parameters
     ----------
@@ -55,15 +56,19 @@ class BayesianBinning(ScoreCalibrator):
         # Weight and hits up to each score; an edge has all of a tie on one side.
         total, right = np.cumsum(w), np.cumsum(w * hits[order])
         root = total[-1] ** (1.0 / 3.0)
-        low, high = max(1, int(root / _RANGE)), int(np.ceil(_RANGE * root))
-        numbers = np.arange(low, high + 1)
-        upper, values, log_scores = _binnings(numbers, scores[order], total, right)
+        ordered = scores[order]
+        distinct = 1 + int(np.count_nonzero(np.diff(ordered)))
+        low = min(max(1, int(root / _RANGE)), distinct)
+        numbers = np.arange(low, min(int(np.ceil(_RANGE * root)), distinct) + 1)
+        upper, values, log_scores = _binnings(numbers, ordered, total, right)
         posterior = np.exp(log_scores - log_scores.max())
         kept = np.flatnonzero(posterior > _NEGLIGIBLE)
         posterior = posterior[kept] / posterior[kept].sum()
 
         parts = [slice(end - n, end) for n, end in zip(numbers, np.cumsum(numbers), strict=True)]
-        edges = np.unique(np.concatenate([[0.0], *(upper[parts[k]] for k in kept)]))
+        # A first bin of scores of exactly 0 has no width: its edge is there twice.
+        ends = np.unique(np.concatenate([upper[parts[k]] for k in kept]))
+        edges = np.concatenate([[0.0], ends])
         mean = np.zeros(len(edges) - 1)
         for k, share in zip(kept, posterior, strict=True):
             binning = StepMap(np.concatenate([[0.0], upper[parts[k]]]), values[parts[k]])

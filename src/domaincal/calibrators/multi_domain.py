@@ -180,7 +180,11 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         self._check_parameters()
         z = check_logits(logits)
         labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
-        x = self._feature_rows(z, features)
+        x: FeatureRows = (
+            SortedLogits(z)
+            if self.features == "logits"
+            else check_features(features, n_rows=len(z), needed_by=type(self).__name__)
+        )
         codes, names = check_domains(domains, n_rows=len(z), needed_by=type(self).__name__)
         weight = check_sample_weight(sample_weight, n_rows=len(z))
 
@@ -211,7 +215,10 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         self.head_parameters_ = head.parameters
         self.head_search_ = head.search
         self.head_rows_ = head.n_rows
+        # What predictions need: parameters may be set anew before the next fit.
         self._n_features = x.shape[1]
+        self._of_logits = isinstance(x, SortedLogits)
+        self._guard = guard
         return self
 
     @property
@@ -244,14 +251,12 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
             raise AttributeError(f"head={self.head!r} is not linear: it has no {name}.")
         return self.head_
 
-    def _feature_rows(
-        self, z: Array, features: ArrayLike | None, n_features: int | None = None
-    ) -> FeatureRows:
-        """The features of each row, given or made of its logits."""
-        if self.features == "logits":
+    def _feature_rows(self, z: Array, features: ArrayLike | None) -> FeatureRows:
+        """The features of each row, as in the fit: given, or made of its logits."""
+        if self._of_logits:
             return SortedLogits(z)
         return check_features(
-            features, n_rows=len(z), n_features=n_features, needed_by=type(self).__name__
+            features, n_rows=len(z), n_features=self._n_features, needed_by=type(self).__name__
         )
 
     def _problem(
@@ -286,7 +291,7 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
             fit_intercept=self.fit_intercept,
             held_out_nll=held_out_nll,
             pooled_target=pooled_target,
-            random_state=self.random_state,
+            seed=int(random_generator(self.random_state).integers(1 << 31)),
         )
 
     def _fit_head(self, problem: HeadProblem, pooled_target: float) -> HeadFit:
@@ -309,19 +314,21 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         values = np.full(len(problem.codes), np.nan)
         values[asked] = head(problem.features[asked])
         if not np.isfinite(values[asked]).all():
-            raise InputError(f"head={self.head!r} predicts values that are not finite.")
+            raise InputError(
+                f"head={self.head!r} predicts values that are not finite; choose another head."
+            )
         return values
 
     def _temperatures(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
     ) -> FloatArray:
-        x = self._feature_rows(logits, features, self._n_features)
+        x = self._feature_rows(logits, features)
         values = self.head_(x)
         if not np.isfinite(values).all():
             if isinstance(x, SortedLogits):
                 raise non_finite_logits(logits)
             raise non_finite_features(x)
-        return TemperatureTarget(self.target, *self.clip_).to_temperature(values)
+        return self._guard.to_temperature(values)
 
     def _limits(self, temperatures: FloatArray, pooled: TemperatureFit) -> tuple[float, float]:
         """Smallest and largest temperature that a prediction may have."""
@@ -367,6 +374,7 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         if self.clip is None or (isinstance(self.clip, str) and self.clip == "auto"):
             return
         pair = isinstance(self.clip, tuple | list) and len(self.clip) == 2
+        pair = pair and all(isinstance(end, int | float | np.number) for end in self.clip)
         if not (pair and 0.0 < self.clip[0] < self.clip[1] < np.inf):
             raise InputError(
                 f"clip must be 'auto', None or a pair 0 < low < high, got {self.clip!r}."

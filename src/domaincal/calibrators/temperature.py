@@ -71,7 +71,12 @@ class TemperatureScaling(TemperatureCalibrator):
 
     def _facts(self) -> dict[str, str]:
         return {
-            "temperature": f"{self.temperature_:.4g} (log T ± {1.96 * self.standard_error_:.2g})",
+            "temperature": f"{self.temperature_:.4g} "
+            + (
+                "(at its bound)"
+                if np.isnan(self.standard_error_)
+                else f"(log T ± {1.96 * self.standard_error_:.2g})"
+            ),
             **super()._facts(),
         }
 

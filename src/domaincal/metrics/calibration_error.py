@@ -98,6 +98,7 @@ def calibration_error_interval(
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
 ) -> ErrorInterval:
     """ECE with its bias taken out, an interval, and a test of perfect calibration.
 
@@ -112,7 +113,9 @@ def calibration_error_interval(
     >>> [round(v, 3) for v in (found.value, found.corrected, found.low, found.high)]
     [0.25, 0.25, 0.198, 0.297]
     """
-    return bin_predictions(probabilities, labels, n_bins=n_bins, strategy=strategy).interval(level)
+    return bin_predictions(
+        probabilities, labels, n_bins=n_bins, strategy=strategy, sample_weight=sample_weight
+    ).interval(level)
 
 
 def debiased_squared_calibration_error(

@@ -17,9 +17,10 @@ from domaincal.statistics import BinSums
 def compare_domains(bins: Mapping[Any, BinSums], *, level: float = 0.95) -> pd.DataFrame:
     """Which domains are miscalibrated, and which differ from the others, beyond chance.
 
-    Who looks at many domains finds bad ones by chance alone. Here all intervals together hold with
-    probability ``level`` (Sidak), and p-values are adjusted for the number of domains (Holm): the
-    chance of a single false one among those below 0.05 is at most 5%.
+    Who looks at many domains finds bad ones by chance alone. Here the intervals of all domains hold
+    together with probability ``level`` (Sidak), and p-values are adjusted for the number of domains
+    (Holm): the chance of a single false one below 0.05 is at most 5%. That is so for the errors,
+    and for the differences, each on its own.
 
     Parameters
     ----------
@@ -204,9 +205,9 @@ def _scores_of(table: pd.DataFrame, method: str, score: str, argument: str) -> "
             f"table must be a results table with the columns method and domain, got "
             f"{type(table).__name__}; make it with domaincal.evaluate(...)."
         )
-    if score not in table.columns:
+    if score not in table.columns or not pd.api.types.is_numeric_dtype(table[score]):
         raise InputError(
-            f"score must be a column of the table, got {score!r}; it has "
+            f"score must be a column of numbers of the table, got {score!r}; it has "
             f"{', '.join(map(str, table.columns))}."
         )
     rows = table[table["method"] == method]

@@ -157,6 +157,7 @@ def multi_domain_calibration_error(
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Multi-domain ECE (MDECE): the mean over domains of the ECE of each.
 
@@ -166,12 +167,16 @@ def multi_domain_calibration_error(
     >>> multi_domain_calibration_error(p, [0, 1, 0, 0], ["a", "a", "b", "b"])
     0.25
     """
-    bins = _domain_bins(probabilities, labels, domains, n_bins, strategy)
+    bins = _domain_bins(probabilities, labels, domains, n_bins, strategy, sample_weight)
     return float(np.mean([sums.calibration_error(norm) for sums in bins]))
 
 
 def accuracy_prediction_error(
-    probabilities: ArrayLike, labels: ArrayLike, domains: ArrayLike
+    probabilities: ArrayLike,
+    labels: ArrayLike,
+    domains: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean over domains of ``|mean confidence - accuracy|`` (the paper's MAE).
 
@@ -183,7 +188,7 @@ def accuracy_prediction_error(
     >>> accuracy_prediction_error(p, [0, 1, 0, 0], ["a", "a", "b", "b"])
     0.25
     """
-    bins = _domain_bins(probabilities, labels, domains, 1, "uniform")
+    bins = _domain_bins(probabilities, labels, domains, 1, "uniform", sample_weight)
     return float(np.mean([abs(sums.mean_confidence - sums.accuracy) for sums in bins]))
 
 
@@ -195,10 +200,17 @@ def domain_rows(codes: Array, names: Array) -> list[tuple[Any, Array]]:
 
 
 def _domain_bins(
-    probabilities: ArrayLike, labels: ArrayLike, domains: ArrayLike, n_bins: int, strategy: Strategy
+    probabilities: ArrayLike,
+    labels: ArrayLike,
+    domains: ArrayLike,
+    n_bins: int,
+    strategy: Strategy,
+    sample_weight: ArrayLike | None,
 ) -> list[BinSums]:
     confidences, hits = confidence_and_hit(*check_predictions(probabilities, labels))
-    bins = bins_by_domain(confidences, hits, domains, n_bins=n_bins, strategy=strategy)
+    bins = bins_by_domain(
+        confidences, hits, domains, n_bins=n_bins, strategy=strategy, sample_weight=sample_weight
+    )
     return list(bins.values())
 
 

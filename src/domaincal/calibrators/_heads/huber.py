@@ -51,6 +51,8 @@ def _fit(problem: HeadProblem, rows: IntArray, epsilons: tuple[float, ...]) -> l
     x = problem.read(rows)
     target = problem.targets[problem.codes[rows]]
     weight = problem.row_weight(rows)
+    if weight is not None:  # the solver's stopping rules are absolute
+        weight = weight / weight.mean()
     intercept = problem.fit_intercept
     offset = float(np.average(target, weights=weight)) if intercept else 0.0
     unit = float(np.abs(target - offset).max()) or 1.0
@@ -58,9 +60,9 @@ def _fit(problem: HeadProblem, rows: IntArray, epsilons: tuple[float, ...]) -> l
 
     centre, basis = _whitening(x, weight, fit_intercept=intercept)
     white = (x - centre) @ basis
-    total = len(x) if weight is None else weight.sum()
-    least_squares = (t if weight is None else weight * t) @ white / total
-    if np.abs(white @ least_squares - t).max() < _EXACT:
+    least_squares = (t if weight is None else weight * t) @ white / len(x)
+    exact = np.abs(white @ least_squares - t).max() < _EXACT
+    if exact or white.shape[1] == 0:  # nothing varies but what the intercept takes
         coef = basis @ least_squares * unit
         return [LinearMap(coef, offset - float(centre @ coef))] * len(epsilons)
 
@@ -81,12 +83,13 @@ def _converge(
     regressor: HuberRegressor, white: FloatArray, t: FloatArray, weight: FloatArray | None
 ) -> None:
     """Fit; scikit-learn raises where the line search finds nothing better than what it has."""
-    total = len(t) if weight is None else float(weight.sum())
     for tolerance in _TOLERANCES:
         try:
-            regressor.set_params(tol=tolerance * total).fit(white, t, sample_weight=weight)
+            regressor.set_params(tol=tolerance * len(t)).fit(white, t, sample_weight=weight)
             return
         except ValueError as error:
+            if "convergence" not in str(error):
+                raise
             reason = error
     raise DomaincalError(f"head='huber' did not converge: {reason}; use head='ridge'.")
 

@@ -40,7 +40,9 @@ class KernelMap:
         dual = self.dual.astype(self.rows.dtype)
         blocks = row_blocks(len(features), self.rows.dtype.itemsize * len(dual), _BLOCK_BYTES)
         with one_blas_thread(), Workers() as workers:
-            values = values_of(lambda x: kernel(x) @ dual, features, blocks, workers)
+            values = values_of(
+                lambda x: kernel(x) @ dual, features, blocks, workers, self.rows.dtype
+            )
         return values + self.intercept
 
 
@@ -118,7 +120,7 @@ def _solve(
     x = x.astype(np.float64)
     landmarks = Nystroem(
         kernel="rbf", gamma=gamma, n_components=min(nystroem, len(x)),
-        random_state=problem.random_state,
+        random_state=problem.seed,
     ).fit(x)  # fmt: skip
     basis = landmarks.transform(x)
     coefs = [
@@ -158,7 +160,7 @@ def _total(problem: HeadProblem, rows: IntArray) -> float:
 
 def _mean_squared_distance(problem: HeadProblem, rows: IntArray) -> float:
     """Of two rows taken at random: the unit of gamma; 1 where all rows are the same."""
-    x = problem.read(rows)
+    x = problem.read(rows).astype(np.float64)
     weight = problem.row_weight(rows)
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.average(x, axis=0, weights=weight)

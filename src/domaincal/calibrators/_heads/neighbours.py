@@ -17,7 +17,10 @@ _DEFAULT = 3
 
 @dataclass(frozen=True, eq=False)
 class NeighbourMap:
-    """Mean of ``targets`` over the ``n_neighbors`` rows that are nearest (Euclid)."""
+    """Mean of ``targets`` over the ``n_neighbors`` rows that are nearest (Euclid).
+
+    Among rows at the same distance the order in the fit decides, as in scikit-learn.
+    """
 
     rows: Array
     targets: FloatArray
@@ -29,9 +32,10 @@ class NeighbourMap:
         regressor.fit(self.rows, self.targets)
 
         def predict(x: Array) -> Array:
-            return np.asarray(regressor.predict(x.astype(self.rows.dtype)))
+            return np.asarray(regressor.predict(x))
 
-        return values_of(predict, features, feature_blocks(*features.shape))
+        blocks = feature_blocks(*features.shape)
+        return values_of(predict, features, blocks, dtype=self.rows.dtype)
 
 
 def fit_neighbours(problem: HeadProblem, *, max_rows: int) -> HeadFit:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from domaincal._errors import InputError
 from domaincal._typing import Array, FeatureRows, FloatArray, IntArray
-from domaincal._validation import non_finite_features, random_generator
+from domaincal._validation import non_finite_features
 from domaincal.statistics.blocks import Workers
 
 #: Heads whose search costs a fit for each candidate search on so many rows at most.
@@ -36,7 +36,8 @@ class HeadProblem:
         mean NLL of each of these domains.
     pooled_target : callable
         From a mask of domains to the target of one temperature for all rows of the others.
-    random_state : int
+    seed : int
+        Of the choice of rows and landmarks.
     """
 
     features: FeatureRows
@@ -47,7 +48,7 @@ class HeadProblem:
     fit_intercept: bool
     held_out_nll: Callable[[FloatArray, Array], FloatArray]
     pooled_target: Callable[[Array], float]
-    random_state: Any = 0
+    seed: int = 0
 
     @property
     def used(self) -> Array:
@@ -63,7 +64,7 @@ class HeadProblem:
         if at_most is None or len(rows) <= at_most:
             return rows
         each = max(1, at_most // int(self.used.sum()))
-        mixed = random_generator(self.random_state).permutation(rows)
+        mixed = np.random.default_rng(self.seed).permutation(rows)
         place = pd.Series(self.codes[mixed]).groupby(self.codes[mixed]).cumcount().to_numpy()
         return np.sort(mixed[place < each])
 
@@ -129,14 +130,19 @@ def values_of(
     features: FeatureRows,
     blocks: list[slice],
     workers: Workers | None = None,
+    dtype: np.dtype | None = None,
 ) -> FloatArray:
-    """Predictions block by block, on the workers if there are any; NaN for rows not finite."""
+    """Predictions block by block, on the workers if there are any; NaN for rows not finite.
+
+    ``dtype`` is what the head compares rows in; without one, that of the features.
+    """
 
     def of_block(block: slice) -> Array:
-        x = as_floats(features[block])
+        with np.errstate(over="ignore"):  # what is too large becomes infinite
+            x = as_floats(features[block]) if dtype is None else features[block].astype(dtype)
         finite = np.asarray(np.isfinite(x).all(axis=1))
         if not finite.all():
-            x = np.where(finite[:, None], x, np.float32(0.0))
+            x = np.where(finite[:, None], x, x.dtype.type(0.0))
         return np.where(finite, predict(x), np.nan)
 
     parts = map(of_block, blocks) if workers is None else workers.map(of_block, blocks)
