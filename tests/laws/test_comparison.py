@@ -1,11 +1,13 @@
 """Intervals that cover, tests that keep their level, comparisons that allow for chance."""
 
+from math import comb
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ttest_rel
+from scipy.stats import norm, ttest_rel
 
 import domaincal as dc
 from domaincal.metrics.comparison import adjust_p_values
@@ -252,11 +254,100 @@ def test_what_compare_methods_does_not_take():
     twice = pd.concat([table, table])
     for arguments, options, message in [
         ((table, "A", "C"), {}, r"second='C' is no method of the table, which has 'A', 'B'"),
-        ((table, "A", "B"), {"score": "nll"}, r"got 'nll'; it has method, domain, ece"),
+        ((table, "A", "B"), {"score": "nll"}, r"got 'nll'; it has ece"),
         ((table, "A", "B"), {}, r"no domain with a 'ece' of both"),
         ((twice, "A", "B"), {}, r"'A' more than once on domain 1"),
         (([1], "A", "B"), {}, r"table must be a results table"),
         ((table, "A", "B"), {"level": 2}, r"level must be"),
+        ((table, "A", "B"), {"score": "domain"}, r"column of numbers of the table, got 'domain'"),
+        ((table, "A", "B"), {"score": "method"}, r"column of numbers of the table, got 'method'"),
     ]:
         with pytest.raises(dc.InputError, match=message):
             dc.compare_methods(*arguments, **options)
+
+
+SATURATED = [(10, 0.99, 0.85), (300, 0.995, 0.99), (100, 0.999, 0.98), (20, 0.99, 0.9),
+             (100, 0.999, 0.999), (5, 0.6, 0.6)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "confidence", "accuracy"), SATURATED)
+def test_the_interval_covers_where_few_rows_may_miss(n, confidence, accuracy):
+    rng = np.random.default_rng(0)
+    covered, small = 0, 0
+    for _ in range(200):
+        found = dc.BinSums.from_confidences([confidence] * n, rng.random(n) < accuracy).interval()
+        covered += found.low - 1e-9 <= abs(confidence - accuracy) <= found.high + 1e-9
+        small += found.p_value < 0.05
+    assert covered > 186
+    if confidence == accuracy:
+        assert small < 20
+
+
+def test_a_single_bin_is_a_binomial_test():
+    """All n right at confidence 1: the largest error that leaves this a chance of 2.5%."""
+    found = dc.BinSums.from_confidences([1.0] * 5, [1] * 5).interval()
+    assert found.high == pytest.approx(1 - 0.025 ** (1 / 5), abs=1e-4)
+    assert found.p_value == pytest.approx(1.0)
+    right = dc.BinSums.from_confidences([0.99999] * 100, [1] * 100).interval()
+    assert right == pytest.approx((right.value, 0.0, 0.0, right.high, 1.0))
+    # 8 of 10 at confidence 1/2: P(|K - 5| >= 3) = 2 (45 + 10 + 1) / 1024.
+    found = dc.BinSums.from_confidences([0.5] * 10, [1] * 8 + [0] * 2).interval()
+    assert found.p_value == pytest.approx(112 / 1024, abs=1e-6)
+
+
+def test_two_bins_by_enumeration():
+    """P(sum |K - a| >= seen) over all outcomes of two bins."""
+    n, c, hits = (6, 4), (0.3, 0.8), (4, 2)
+    seen = sum(abs(h - m * p) for h, m, p in zip(hits, n, c, strict=True))
+    exact = sum(
+        comb(6, i) * 0.3**i * 0.7 ** (6 - i) * comb(4, j) * 0.8**j * 0.2 ** (4 - j)
+        for i in range(7)
+        for j in range(5)
+        if abs(i - 1.8) + abs(j - 3.2) >= seen - 1e-9
+    )
+    rows = [0.3] * 6 + [0.8] * 4
+    outcome = [1] * 4 + [0] * 2 + [1] * 2 + [0] * 2
+    found = dc.BinSums.from_confidences(rows, outcome, n_bins=2).interval()
+    assert found.p_value == pytest.approx(exact, abs=1e-6)
+
+
+def test_the_difference_to_the_others_by_hand():
+    """Three domains of unequal size; a normal test of the gap against that of all other rows."""
+    sizes, hits = (100, 50, 10), (60, 40, 9)
+    c = 0.7
+    bins = {
+        k: dc.BinSums.from_confidences([c] * n, [1] * h + [0] * (n - h), n_bins=1)
+        for k, (n, h) in enumerate(zip(sizes, hits, strict=True))
+    }
+    table = dc.compare_domains(bins, level=0.9)
+    gaps = [c - h / n for n, h in zip(sizes, hits, strict=True)]
+    others = c - 49 / 60
+    assert table.loc[0, "difference"] == pytest.approx(gaps[0] - others)
+    shrunk = [(h + 0.5) / (n + 1) for n, h in zip(sizes, hits, strict=True)]
+    variance = [p * (1 - p) / n for p, n in zip(shrunk, sizes, strict=True)]
+    pooled = (50**2 * variance[1] + 10**2 * variance[2]) / 60**2
+    error = np.sqrt(variance[0] + pooled)
+    half = norm.ppf(0.5 + 0.9 ** (1 / 3) / 2) * error
+    assert table.loc[0, "difference_high"] == pytest.approx(gaps[0] - others + half)
+    raw = 2 * norm.sf(abs(gaps[0] - others) / error)
+    assert table.loc[0, "p_same"] == pytest.approx(3 * raw)  # the smallest of three, by Holm
+
+
+def test_options_reach_the_bins():
+    rng = np.random.default_rng(4)
+    p, y = rng.dirichlet(np.ones(3), 300), rng.integers(0, 3, 300)
+    w = rng.integers(1, 4, 300)
+    repeated = (np.repeat(p, w, axis=0), np.repeat(y, w))
+    for metric in (dc.calibration_error_interval, dc.debiased_squared_calibration_error,
+                   dc.smooth_calibration_error):  # fmt: skip
+        np.testing.assert_allclose(metric(p, y, sample_weight=w), metric(*repeated), rtol=1e-9)
+    for metric in (dc.calibration_error_interval, dc.debiased_squared_calibration_error,
+                   dc.classwise_calibration_error, dc.brier_decomposition):  # fmt: skip
+        uniform, quantile = (metric(p, y, strategy=s) for s in ("uniform", "quantile"))
+        assert not np.allclose(uniform, quantile)
+    largest = dc.classwise_calibration_error(p, y, norm="max")
+    assert largest > dc.classwise_calibration_error(p, y)
+    domains = rng.integers(0, 3, 300)
+    for metric in (dc.multi_domain_calibration_error, dc.accuracy_prediction_error):
+        found = metric(p, y, domains, sample_weight=w)
+        assert found == pytest.approx(metric(*repeated, np.repeat(domains, w)))

@@ -340,3 +340,117 @@ def test_a_single_domain_searches_nothing():
         fitted = fit(MD_TS(head, fit_intercept=True), one)
         assert np.isnan(fitted.head_search_["nll"]).all()
         assert fitted.head_parameters_
+
+
+@pytest.mark.parametrize("head", ["ols", "huber", "krr"])
+def test_the_scale_of_the_weights_does_not_matter(head):
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(DATA))
+    found = [
+        temperatures(fit(MD_TS(head), DATA, sample_weight=weight * scale), DATA)
+        for scale in (1.0, 1e7, 1e-7)
+    ]
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+    np.testing.assert_allclose(found[2], found[0], rtol=1e-4)
+
+
+def test_features_that_vary_nowhere_or_in_one_domain_only():
+    for features in (np.ones((len(DATA), 3)), (DATA.domains == DATA.domains[0])[:, None] * 1.0):
+        for intercept in (False, True):
+            calibrator = MD_TS("huber", fit_intercept=intercept)
+            calibrator.fit(DATA.logits, DATA.labels, features=features, domains=DATA.domains)
+            t = calibrator.predict_temperature(DATA.logits, features=features)
+            assert np.isfinite(t).all()
+
+
+@pytest.mark.filterwarnings("ignore::domaincal.BoundaryWarning")
+@pytest.mark.filterwarnings("ignore::domaincal.SmallDomainWarning")
+def test_rows_that_are_all_right_beyond_rounding():
+    fit(MD_TS(), dc.CalibrationData(np.eye(5)[DATA.labels] * 1000.0, labels=DATA.labels,
+                                    features=DATA.features, domains=DATA.domains))  # fmt: skip
+
+
+@pytest.mark.parametrize("state", [2**40, np.random.default_rng(0), [1, 2]])
+def test_every_seed_of_numpy_is_one_for_nystroem(state):
+    fitted = fit(MD_TS("krr", nystroem=20, random_state=state), DATA)
+    assert fitted.head_.rows.shape == (20, 4)
+
+
+def test_the_seed_chooses_the_landmarks():
+    rows = [fit(MD_TS("krr", nystroem=20, random_state=k), DATA).head_.rows for k in (0, 0, 1)]
+    np.testing.assert_array_equal(rows[0], rows[1])
+    assert not np.array_equal(rows[0], rows[2])
+
+
+def test_nystroem_with_weights():
+    problem = _problem(weighted=True)
+    reference, duals, _ = kernel._solve(problem, problem.rows(), 1e-3, [0.1], 30)
+    found = kernel.KernelMap(reference, duals[:, 0], 1e-3)
+    landmarks = Nystroem(kernel="rbf", gamma=1e-3, n_components=30, random_state=0)
+    basis = landmarks.fit_transform(problem.features)
+    theirs = Ridge(alpha=0.1, fit_intercept=False)
+    theirs.fit(basis, _targets(problem), sample_weight=problem.weight)
+    np.testing.assert_allclose(found(problem.features), theirs.predict(basis), rtol=1e-6)
+
+
+def test_the_criterion_is_the_mean_over_domains_not_over_rows():
+    """Domains of very unequal size in one fold."""
+    keep = np.concatenate([np.flatnonzero(DATA.domains == n)[: 12 + 8 * (k % 2) * 6]
+                           for k, n in enumerate(DATA.domain_names)])  # fmt: skip
+    data = DATA.select(keep)
+    table = fit(MD_TS("knn"), data).head_search_
+    t_k = fit(MD_TS("knn"), data).domain_temperatures_
+    in_order = t_k.sort_values().index
+    losses = {}
+    for k in range(5):
+        out = np.isin(data.domains, in_order[k::5].tolist())
+        t = t_k.loc[data.domains[~out]].to_numpy()
+        value = KNeighborsRegressor(1).fit(data.features[~out], t).predict(data.features[out])
+        z = data.logits[out] / value[:, None]
+        loss = -(z - np.logaddexp.reduce(z, axis=1, keepdims=True))
+        loss = loss[np.arange(out.sum()), data.labels[out]]
+        losses.update({n: loss[data.domains[out] == n].mean() for n in in_order[k::5]})
+    assert table.loc[0, "nll"] == pytest.approx(np.mean(list(losses.values())), rel=1e-7)
+
+
+def test_a_head_worse_than_one_temperature_on_domains_held_out_is_warned_of():
+    """A hundred features of noise: the head learns the rows by heart."""
+    noise = np.random.default_rng(0).normal(size=(len(DATA), 100))
+    calibrator = MD_TS("huber", fit_intercept=True)
+    with pytest.warns(dc.PoorHeadWarning, match="domains held out in the search worse") as caught:
+        calibrator.fit(DATA.logits, DATA.labels, features=noise, domains=DATA.domains)
+    assert caught[0].filename == __file__
+    table = calibrator.head_search_
+    assert table["nll"].min() > 1.01 * table["nll_pooled"].min()
+
+
+def test_where_the_warning_of_a_subsample_points():
+    with pytest.warns(dc.SubsampleWarning) as caught:
+        MD_TS("knn", max_rows=70).fit(
+            DATA.logits, DATA.labels, features=DATA.features, domains=DATA.domains
+        )
+    assert caught[0].filename == __file__
+
+
+def test_features_too_large_for_the_precision_of_the_fit():
+    single = DATA.features.astype(np.float32)
+    for head in ("krr", "knn"):
+        fitted = MD_TS(head).fit(DATA.logits, DATA.labels, features=single, domains=DATA.domains)
+        if head == "knn":
+            with pytest.raises(dc.InputError, match="features are too large"):
+                fitted.predict_proba(DATA.logits, features=DATA.features * 1e300)
+
+
+def test_a_head_that_predicts_nothing_finite():
+    class Broken(LinearRegression):
+        def predict(self, x):
+            return np.full(len(x), np.nan)
+
+    with pytest.raises(dc.InputError, match="not finite; choose another head"):
+        fit(MD_TS(Broken()), DATA)
+
+
+def test_parameters_set_after_the_fit_wait_for_the_next_one():
+    fitted = fit(MD_TS(target="log"), DATA)
+    before = temperatures(fitted, DATA)
+    fitted.set_params(target="inverse", features="logits")
+    np.testing.assert_array_equal(temperatures(fitted, DATA), before)

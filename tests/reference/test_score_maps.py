@@ -197,3 +197,44 @@ def test_bbq_recovers_a_known_map():
     many = dc.BayesianBinning().fit(z, np.where(hits, 0, 1)).maps_[0]
     assert many.posterior.sum() == pytest.approx(1.0)
     assert len(many.n_bins) == len(many.posterior)
+
+
+def test_a_class_whose_score_is_exactly_zero_gets_nothing():
+    """Masked logits: a bin of zeros alone has no width, and is a bin all the same."""
+    z = np.zeros((400, 3))
+    z[:, 2] = -1e9
+    p = dc.BayesianBinning(scheme="one-vs-rest").fit(z, np.arange(400) % 2).predict_proba(z[:1])
+    np.testing.assert_allclose(p, [[0.5, 0.5, 0.0]], atol=5e-3)
+
+
+@pytest.mark.parametrize("make", [dc.IsotonicCalibration, dc.BayesianBinning])
+def test_single_precision_in_blocks_and_as_a_whole(make):
+    """The whole is large enough for compiled kernels; steep maps would magnify their rounding."""
+    data, _ = dc.make_multi_domain(4, 8000, 10, random_state=1)
+    z = (3 * data.logits).astype(np.float32)
+    fitted = make().fit(z, data.labels)
+    whole = fitted.predict_confidence(z)[:500]
+    np.testing.assert_allclose(fitted.predict_confidence(z[:500]), whole, atol=1e-12)
+
+
+def test_the_number_of_binnings_is_limited_by_the_scores():
+    """Total weight 5e12 would ask for 170,000 binnings."""
+    z, y = _problem(0, n=50)
+    fitted = dc.BayesianBinning().fit(z, y, sample_weight=np.full(50, 1e11))
+    assert fitted.maps_[0].n_bins.max() <= 50
+
+
+def test_bbq_of_many_rows_starts_at_a_tenth_of_the_cube_root():
+    z, y = _problem(3, n=8500)  # 20.4 / 10: from 2 bins on
+    scores = _softmax(z).max(axis=1)
+    calibrated = _literal_bbq(scores.tolist(), (z.argmax(axis=1) == y).tolist())
+    found = dc.BayesianBinning().fit(z, y)
+    some = np.linspace(0.35, 1.0, 40)
+    np.testing.assert_allclose(found.maps_[0](some), [calibrated(s) for s in some], atol=1e-9)
+
+
+def test_parameters_set_after_the_fit_wait_for_the_next_one():
+    z, y = _problem(0)
+    fitted = dc.HistogramBinning().fit(z, y)
+    before = fitted.predict_proba(z)
+    np.testing.assert_array_equal(fitted.set_params(scheme="one-vs-rest").predict_proba(z), before)

@@ -71,3 +71,28 @@ def test_domains_that_are_not_used_are_hollow():
     html, tree = _show(fitted)
     assert [c.get("fill") for c in tree.iter("circle")].count("none") == 1
     assert "7, of which 1 not used" in html
+
+
+def test_the_drawing_is_the_right_way_up_and_in_order():
+    fitted = fit(dc.DomainTemperatureScaling(), DATA)
+    _, tree = _show(fitted)
+    across = [float(c.get("cx")) for c in tree.iter("circle")]
+    assert across == sorted(across)
+    names = [t.text for t in tree.iter("text")][:-1]
+    assert names == fitted.domain_temperatures_.sort_values().index.tolist()
+    bars = list(tree.iter("line"))[1:]
+    length = float(bars[0].get("x2")) - float(bars[0].get("x1"))
+    errors = fitted.domain_standard_errors_
+    t = fitted.domain_temperatures_
+    ends = np.concatenate([np.log(t) - 1.96 * errors, np.log(t) + 1.96 * errors])
+    expected = 244 * 2 * 1.96 * errors[t.idxmin()] / (ends.max() - ends.min())
+    assert length == pytest.approx(expected, abs=0.2)
+    _, tree = _show(dc.IsotonicCalibration().fit(DATA.logits, DATA.labels))
+    points = [p.split(",") for p in next(tree.iter("polyline")).get("points").split()]
+    assert float(points[0][1]) > float(points[-1][1])  # down the page is down the scale
+
+
+def test_a_temperature_at_its_bound_has_no_interval():
+    with pytest.warns(dc.BoundaryWarning):
+        fitted = dc.TemperatureScaling().fit(DATA.logits, DATA.logits.argmax(axis=1))
+    assert "at its bound" in _show(fitted)[0]

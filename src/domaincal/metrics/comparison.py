@@ -205,10 +205,11 @@ def _scores_of(table: pd.DataFrame, method: str, score: str, argument: str) -> "
             f"table must be a results table with the columns method and domain, got "
             f"{type(table).__name__}; make it with domaincal.evaluate(...)."
         )
-    if score not in table.columns or not pd.api.types.is_numeric_dtype(table[score]):
+    numbers = table.drop(columns=["method", "domain"]).select_dtypes("number").columns
+    if score not in numbers:
         raise InputError(
             f"score must be a column of numbers of the table, got {score!r}; it has "
-            f"{', '.join(map(str, table.columns))}."
+            f"{', '.join(map(str, numbers))}."
         )
     rows = table[table["method"] == method]
     if len(rows) == 0:
