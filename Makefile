@@ -24,7 +24,7 @@ $(VENV)/.bench: $(VENV)/.installed
 
 .venv-bare/.installed: pyproject.toml constraints.txt
 	sh tools/make_venv.sh $(PYTHON) .venv-bare
-	.venv-bare/bin/python -m pip install $(PIP_OPTIONS) --editable . pytest hypothesis
+	.venv-bare/bin/python -m pip install $(PIP_OPTIONS) --editable . pytest pytest-xdist hypothesis
 	touch $@
 
 lint: $(VENV)/.installed
@@ -45,7 +45,7 @@ tests: $(VENV)/.installed
 
 # The core must work where no extra is installed.
 bare: .venv-bare/.installed
-	.venv-bare/bin/python -m pytest -q tests/unit tests/laws tests/reference tests/cli
+	.venv-bare/bin/python -m pytest -q -n 2 tests/unit tests/laws tests/reference tests/cli
 
 demo: $(VENV)/.installed
 	$(BIN)/domaincal demo
