@@ -287,6 +287,8 @@ def test_a_single_bin_is_a_binomial_test():
     """All n right at confidence 1: the largest error that leaves this a chance of 2.5%."""
     found = dc.BinSums.from_confidences([1.0] * 5, [1] * 5).interval()
     assert found.high == pytest.approx(1 - 0.025 ** (1 / 5), abs=1e-4)
+    never = dc.BinSums.from_confidences([0.0] * 5, [0] * 5).interval()
+    assert never.high == pytest.approx(found.high)
     assert found.p_value == pytest.approx(1.0)
     right = dc.BinSums.from_confidences([0.99999] * 100, [1] * 100).interval()
     assert right == pytest.approx((right.value, 0.0, 0.0, right.high, 1.0))
