@@ -27,7 +27,13 @@ if TYPE_CHECKING:
         logits_from_probabilities,
         logits_from_scores,
     )
-    from domaincal.data import CalibrationData, split_domains, split_halves
+    from domaincal.data import (
+        CalibrationData,
+        concatenate,
+        leave_one_domain_out,
+        split_domains,
+        split_halves,
+    )
     from domaincal.datasets import make_multi_domain
     from domaincal.metrics import (
         BrierDecomposition,
@@ -81,7 +87,13 @@ _HOME = {
         "logits_from_probabilities",
         "logits_from_scores",
     ),
-    "data": ("CalibrationData", "split_domains", "split_halves"),
+    "data": (
+        "CalibrationData",
+        "concatenate",
+        "leave_one_domain_out",
+        "split_domains",
+        "split_halves",
+    ),
     "datasets": ("make_multi_domain",),
     "metrics": (
         "BrierDecomposition",

@@ -1,7 +1,6 @@
 """The results table and the containers under it."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import domaincal as dc
@@ -95,41 +94,6 @@ def test_rows_without_domains_are_one_domain_and_without_labels_an_error():
     for train, test, name in ((unlabelled, plain, "train"), (plain, unlabelled, "test")):
         with pytest.raises(dc.InputError, match=f"{name} has no labels"):
             dc.evaluate(dc.TemperatureScaling(), train=train, test=test)
-
-
-def test_halves_cover_every_domain_once():
-    first, second = dc.split_halves(DATA, random_state=3)
-    assert len(first) == len(second) == len(DATA) // 2
-    counts = pd.Series(first.domains).value_counts()
-    assert (counts == 40).all()
-    rows = np.concatenate([first.logits, second.logits])
-    np.testing.assert_array_equal(np.sort(rows, axis=0), np.sort(DATA.logits, axis=0))
-    again, _ = dc.split_halves(DATA, random_state=3)
-    np.testing.assert_array_equal(again.logits, first.logits)
-    other, _ = dc.split_halves(DATA, random_state=4)
-    assert not np.array_equal(other.logits, first.logits)
-
-
-def test_split_domains():
-    ind, ood = dc.split_domains(DATA, ["domain-1"])
-    assert ood.domain_names.tolist() == ["domain-1"]
-    assert len(ind) + len(ood) == len(DATA)
-    assert len(dc.split_domains(DATA, (n for n in ["domain-1"]))[1]) == len(ood)
-    for names, message in [(["x"], "'x', which is no domain"), ([], "none of the 6"),
-                           ("domain-1", r"pass \['domain-1'\]"), (1, "list of domains"),
-                           (DATA.domain_names.tolist(), "all of the 6")]:  # fmt: skip
-        with pytest.raises(dc.InputError, match=message):
-            dc.split_domains(DATA, names)
-
-
-def test_a_container_is_checked_when_it_is_made():
-    with pytest.raises(dc.InputError, match="labels has 1 rows"):
-        dc.CalibrationData(DATA.logits, labels=[0])
-    with pytest.raises(AttributeError):
-        DATA.logits = None
-    with pytest.raises(dc.InputError, match="no domains"):
-        dc.CalibrationData(DATA.logits).domain_names  # noqa: B018
-    assert repr(DATA) == "CalibrationData(480 rows, 5 classes, 4 features, 6 domains)"
 
 
 def test_synthetic_domains_are_what_they_say():

@@ -67,7 +67,8 @@ def test_small_fits_do_not_load_numba():
 def test_nothing_optional_is_loaded():
     code = "import domaincal as dc\n[getattr(dc, name) for name in dc.__all__]"
     extras = {"torch", "dask", "zarr", "pyarrow", "matplotlib", "plotly", "jinja2", "onnx"}
-    loaded = _loaded_after(code)
+    # pandas itself loads pyarrow where it finds it.
+    loaded = _loaded_after(code) - _loaded_after("import pandas, sklearn.base")
     assert not {name for name in loaded if name.split(".")[0] in extras}
 
 
@@ -114,5 +115,5 @@ def test_tracked_files_name_no_machine():
         pytest.skip("not a git checkout")
     for name in listed.stdout.split():
         if (ROOT / name).is_file():
-            found = forbidden.search((ROOT / name).read_text())
+            found = forbidden.search((ROOT / name).read_text(errors="replace"))
             assert not found, (name, found)

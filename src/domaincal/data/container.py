@@ -1,24 +1,42 @@
 """The aligned arrays of one data set."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike
-from domaincal._validation import check_domains, check_features, check_labels, check_logits
+from domaincal._validation import (
+    check_class_names,
+    check_domains,
+    check_features,
+    check_labels,
+    check_logits,
+)
+from domaincal.data.fingerprint import fingerprint
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationData:
-    """Logits, labels, features and domains of the same rows.
+    """Logits, labels, features, domains and groups of the same rows.
 
     Parameters
     ----------
     logits : array, shape (n, n_classes)
-    labels : array of class indices, shape (n,), optional
+    labels : array of class indices or class names, shape (n,), optional
+        Names are looked up in ``class_names`` and stored as indices.
     features : array, shape (n, n_features), optional
     domains : array of integers or strings, shape (n,), optional
+    groups : array of integers or strings, shape (n,), optional
+        Rows of one group belong together across domains, such as one image under several
+        corruptions; ``split_halves(data, by="group")`` keeps them on one side.
+    class_names : sequence of strings, optional
+        Name of each column of the logits.
+    provenance : mapping, optional
+        Where the rows come from, in words and numbers that JSON can hold; written to files.
 
     Examples
     --------
@@ -27,27 +45,36 @@ class CalibrationData:
     CalibrationData(2 rows, 2 classes, 2 domains)
     >>> len(data.select([0]))
     1
+    >>> [(name, len(rows)) for name, rows in data.by_domain()]
+    [('day', 1), ('night', 1)]
     """
 
     logits: Array
     labels: Array | None = None
     features: Array | None = None
     domains: Array | None = None
+    groups: Array | None = None
+    class_names: tuple[str, ...] | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Frozen for users; here the arguments become arrays.
-        def put(name: str, value: Array) -> None:
+        def put(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
 
         put("logits", check_logits(self.logits))
         n, n_classes = self.logits.shape
+        if self.class_names is not None:
+            put("class_names", check_class_names(self.class_names, n_classes=n_classes))
         if self.labels is not None:
-            put("labels", check_labels(self.labels, n_rows=n, n_classes=n_classes))
+            names = self.class_names
+            put("labels", check_labels(self.labels, n_rows=n, n_classes=n_classes, names=names))
         if self.features is not None:
             put("features", check_features(self.features, n_rows=n, needed_by="CalibrationData"))
-        if self.domains is not None:
-            codes, names = check_domains(self.domains, n_rows=n, needed_by="CalibrationData")
-            put("domains", names[codes])
+        for name in ("domains", "groups"):
+            if getattr(self, name) is not None:
+                put(name, _ids(getattr(self, name), n_rows=n, name=name))
+        put("provenance", _checked_provenance(self.provenance))
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -58,6 +85,8 @@ class CalibrationData:
             parts.append(f"{self.features.shape[1]} features")
         if self.domains is not None:
             parts.append(f"{len(self.domain_names)} domains")
+        if self.groups is not None:
+            parts.append(f"{len(np.unique(self.groups))} groups")
         if self.labels is None:
             parts.append("no labels")
         return f"{type(self).__name__}({', '.join(parts)})"
@@ -68,6 +97,10 @@ class CalibrationData:
         if self.domains is None:
             raise InputError("this CalibrationData has no domains; pass domains=... to make it.")
         return np.unique(self.domains)
+
+    def fingerprint(self) -> str:
+        """Short text that tells these rows from others; fitted calibrators remember it."""
+        return fingerprint(self.logits, self.labels, features=self.features, domains=self.domains)
 
     def select(self, rows: ArrayLike | slice) -> "CalibrationData":
         """The given rows: indices, a boolean mask or a slice."""
@@ -94,4 +127,98 @@ class CalibrationData:
             labels=chosen(self.labels),
             features=chosen(self.features),
             domains=chosen(self.domains),
+            groups=chosen(self.groups),
+            class_names=self.class_names,
+            provenance=self.provenance,
         )
+
+    def by_domain(self) -> Iterator[tuple[Any, "CalibrationData"]]:
+        """Name and rows of each domain, in the order of the names."""
+        for name in self.domain_names.tolist():
+            yield name, self.select(self.domains == name)
+
+
+def concatenate(parts: Sequence[CalibrationData]) -> CalibrationData:
+    """The rows of all parts, one after the other.
+
+    The parts have the same classes and features, and the same things are known of their rows.
+    Of their provenance, what they agree on is kept.
+
+    Examples
+    --------
+    >>> from domaincal import CalibrationData, concatenate
+    >>> a = CalibrationData([[2.0, 0.0]], labels=[0], domains=["a"])
+    >>> b = CalibrationData([[0.0, 1.0]], labels=[1], domains=["b"])
+    >>> concatenate([a, b])
+    CalibrationData(2 rows, 2 classes, 2 domains)
+    """
+    parts = list(parts)
+    for part in parts:
+        if not isinstance(part, CalibrationData):
+            raise InputError(f"parts must be CalibrationData, got {type(part).__name__}.")
+    if not parts:
+        raise InputError("parts is empty; pass at least one CalibrationData.")
+    first = parts[0]
+    for number, part in enumerate(parts[1:], 1):
+        require_alike(first, part, "part 0", f"part {number}")
+
+    def joined(name: str) -> Array | None:
+        values = [getattr(part, name) for part in parts]
+        return None if values[0] is None else np.concatenate(values)
+
+    return CalibrationData(
+        np.concatenate([part.logits for part in parts]),
+        labels=joined("labels"),
+        features=joined("features"),
+        domains=joined("domains"),
+        groups=joined("groups"),
+        class_names=first.class_names,
+        provenance={
+            key: value
+            for key, value in first.provenance.items()
+            if all(key in p.provenance and p.provenance[key] == value for p in parts)
+        },
+    )
+
+
+def require_alike(a: CalibrationData, b: CalibrationData, name_a: str, name_b: str) -> None:
+    """Raise where rows of ``b`` cannot follow those of ``a``."""
+
+    def facts(data: CalibrationData) -> dict[str, Any]:
+        return {
+            "classes": data.logits.shape[1],
+            "class names": data.class_names,
+            "type of logits": str(data.logits.dtype),
+            "labels": data.labels is not None,
+            "features": None if data.features is None else data.features.shape[1],
+            "type of features": None if data.features is None else str(data.features.dtype),
+            "type of domains": _kind(data.domains),
+            "type of groups": _kind(data.groups),
+        }
+
+    for (fact, of_a), of_b in zip(facts(a).items(), facts(b).values(), strict=True):
+        if of_a != of_b:
+            raise InputError(
+                f"{name_a} and {name_b} disagree in their {fact}: {of_a} and {of_b}; make them "
+                "alike before they are joined."
+            )
+
+
+def _kind(ids: Array | None) -> str | None:
+    return None if ids is None else "integers" if ids.dtype.kind in "iu" else "strings"
+
+
+def _ids(values: ArrayLike, *, n_rows: int, name: str) -> Array:
+    """One integer or string for each row; strings as numpy's own, which files can hold."""
+    codes, names = check_domains(values, n_rows=n_rows, needed_by="CalibrationData", name=name)
+    return (names if names.dtype.kind in "iu" else names.astype(str))[codes]
+
+
+def _checked_provenance(provenance: Any) -> dict[str, Any]:
+    try:
+        # There and back: what is kept is what a file would give again.
+        return dict(json.loads(json.dumps(dict(provenance), allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"provenance must be a mapping of words and numbers that JSON can hold ({error})."
+        ) from error

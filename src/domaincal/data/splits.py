@@ -1,20 +1,35 @@
-"""Seeded splits of a data set by rows and by domains."""
+"""Seeded splits of a data set by rows, by groups and by domains."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from domaincal._errors import InputError
-from domaincal._validation import random_generator
+from domaincal._typing import Array
+from domaincal._validation import check_option, random_generator
 from domaincal.data.container import CalibrationData
+
+SplitBy = Literal["row", "group"]
 
 
 def split_halves(
-    data: CalibrationData, *, random_state: int | np.random.Generator = 0
+    data: CalibrationData,
+    *,
+    by: SplitBy = "row",
+    random_state: int | np.random.Generator = 0,
 ) -> tuple[CalibrationData, CalibrationData]:
     """A random half of every domain, and the other half.
+
+    Parameters
+    ----------
+    data : CalibrationData
+    by : {"row", "group"}, default "row"
+        ``"group"``: a random half of the groups, so that no group is on both sides; the halves of
+        a domain are then as equal as its groups allow.
+    random_state : int or Generator, default 0
 
     Examples
     --------
@@ -23,20 +38,46 @@ def split_halves(
     >>> [len(half) for half in split_halves(data)]
     [100, 100]
     """
+    first = half_mask(data, by=by, random_state=random_state)
+    return data.select(first), data.select(~first)
+
+
+def half_mask(
+    data: CalibrationData, *, by: SplitBy, random_state: int | np.random.Generator
+) -> Array:
+    """Which rows are in the first half; see :func:`split_halves`."""
+    check_option(by, "by", ("row", "group"))
     rng = random_generator(random_state)
     first = np.zeros(len(data), bool)
+    if by == "group":
+        if data.groups is None:
+            raise InputError(
+                "by='group' needs groups; pass CalibrationData(..., groups=...), or use by='row'."
+            )
+        codes, names = pd.factorize(data.groups, sort=True)
+        if len(names) < 2:
+            raise InputError("all rows are of one group; by='group' needs at least two.")
+        chosen = rng.permutation(len(names))[: (len(names) + 1) // 2]
+        return np.isin(codes, chosen)
     for name in data.domain_names:
         rows = rng.permutation(np.flatnonzero(data.domains == name))
         first[rows[: (len(rows) + 1) // 2]] = True
     if first.all():
         raise InputError("every domain has a single row; a half needs at least two.")
-    return data.select(first), data.select(~first)
+    return first
 
 
 def split_domains(
-    data: CalibrationData, ood: Iterable[Any]
+    data: CalibrationData, ood: str | Iterable[Any]
 ) -> tuple[CalibrationData, CalibrationData]:
     """Rows of the other domains (InD), and rows of the domains named in ``ood``.
+
+    Parameters
+    ----------
+    data : CalibrationData
+    ood : domain, pattern, or list of them
+        A name, or a pattern such as ``"night-*"`` (``*``, ``?``, ``[abc]``), which also matches
+        integers as they are written.
 
     Examples
     --------
@@ -45,21 +86,56 @@ def split_domains(
     >>> ind, ood = split_domains(data, ["domain-1"])
     >>> ind.domain_names.tolist()
     ['domain-0', 'domain-2']
+    >>> split_domains(data, "*-[12]")[1].domain_names.tolist()
+    ['domain-1', 'domain-2']
     """
-    if isinstance(ood, str) or not isinstance(ood, Iterable):
-        raise InputError(f"ood must be a list of domains, got {ood!r}; pass [{ood!r}].")
-    ood = list(ood)
+    outside = pd.Series(data.domains).isin(matching_domains(data, ood)).to_numpy()
+    return data.select(~outside), data.select(outside)
+
+
+def matching_domains(data: CalibrationData, ood: str | Iterable[Any]) -> Array:
+    """Domains of the data that ``ood`` names; at least one is named and one is not."""
+    if not isinstance(ood, Iterable):
+        raise InputError(f"ood must be a domain, a pattern or a list, got {ood!r}; pass [{ood!r}].")
     names = data.domain_names
-    unknown = [name for name in ood if name not in names]
-    if unknown:
+    chosen = np.zeros(len(names), bool)
+    for asked in [ood] if isinstance(ood, str) else list(ood):
+        same = np.array([name == asked for name in names.tolist()], bool)
+        if not same.any() and isinstance(asked, str):
+            same = np.array([fnmatchcase(str(name), asked) for name in names.tolist()])
+        if not same.any():
+            raise InputError(
+                f"ood names {asked!r}, which is no domain of the data; its domains are "
+                f"{', '.join(map(str, names[:20]))}{', ...' if len(names) > 20 else ''}."
+            )
+        chosen |= same
+    if chosen.all() or not chosen.any():
         raise InputError(
-            f"ood names {unknown[0]!r}, which is no domain of the data; its domains are "
-            f"{', '.join(map(str, names[:20]))}{', ...' if len(names) > 20 else ''}."
-        )
-    outside = pd.Series(data.domains).isin(ood).to_numpy()
-    if outside.all() or not outside.any():
-        raise InputError(
-            f"ood names {'all' if outside.all() else 'none'} of the {len(names)} domains; leave "
+            f"ood names {'all' if chosen.all() else 'none'} of the {len(names)} domains; leave "
             "at least one on each side."
         )
-    return data.select(~outside), data.select(outside)
+    return names[chosen]
+
+
+def leave_one_domain_out(
+    data: CalibrationData,
+) -> Iterator[tuple[Any, CalibrationData, CalibrationData]]:
+    """For each domain: its name, the rows of all others, and its own rows.
+
+    Examples
+    --------
+    >>> from domaincal import leave_one_domain_out, make_multi_domain
+    >>> data, _ = make_multi_domain(n_domains=3, n_rows=50, random_state=0)
+    >>> for name, others, rows in leave_one_domain_out(data):
+    ...     print(name, len(others), len(rows))
+    domain-0 100 50
+    domain-1 100 50
+    domain-2 100 50
+    """
+    if len(data.domain_names) < 2:
+        raise InputError(
+            f"leaving a domain out needs at least two, the data have only {data.domain_names[0]!s}."
+        )
+    for name in data.domain_names.tolist():
+        inside = data.domains == name
+        yield name, data.select(~inside), data.select(inside)

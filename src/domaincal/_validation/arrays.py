@@ -1,0 +1,74 @@
+"""What all checks of arrays have in common."""
+
+import numpy as np
+
+from domaincal._errors import InputError
+from domaincal._typing import Array, ArrayLike, FeatureRows
+
+
+def real_array(values: ArrayLike | None, name: str, *, allow_bool: bool = False) -> Array:
+    """An array of real numbers, of any shape."""
+    if values is None:
+        raise InputError(f"{name} is None; pass an array of real numbers.")
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} is a masked array; fill or drop the masked entries first.")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:  # torch raises RuntimeError
+        raise InputError(
+            f"{name} must be an array of real numbers, got {type(values).__name__} ({error}); "
+            "convert it with numpy.asarray(..., dtype=float), sparse matrices with .toarray() and "
+            "tensors with .detach().cpu().numpy()."
+        ) from error
+    if array.dtype.kind == "c":
+        raise InputError(f"Complex data not supported: {name} must be real, take its real part.")
+    if array.dtype.kind not in ("fiub" if allow_bool else "fiu"):
+        raise InputError(
+            f"{name} must be an array of real numbers, got dtype {array.dtype}; convert it with "
+            "numpy.asarray(..., dtype=float)."
+        )
+    return array
+
+
+def require_rows(array: Array, name: str) -> None:
+    if len(array) == 0:
+        raise InputError(
+            f"{name} is empty: found array with 0 sample(s) (shape={array.shape}) while a minimum "
+            "of 1 is required; check the selection that made it."
+        )
+
+
+def require_length(array: Array, name: str, n_rows: int) -> None:
+    if len(array) != n_rows:
+        raise InputError(
+            f"{name} has {len(array)} rows, but the logits or predictions have {n_rows}; pass one "
+            "entry for each row."
+        )
+
+
+def non_finite(array: FeatureRows, name: str, cure: str) -> InputError | None:
+    """An error that names the first NaN or infinite entry, or None; reads in blocks of rows."""
+    size = max(1, (1 << 20) // max(1, array.shape[1] if len(array.shape) > 1 else 1))
+    for start in range(0, len(array), size):
+        bad = ~np.isfinite(array[start : start + size])
+        if bad.any():
+            where = tuple(int(k[0]) for k in np.nonzero(bad))
+            value = str(array[start : start + size][where]).replace("nan", "NaN")
+            place = ", column ".join(map(str, (where[0] + start, *where[1:])))
+            return InputError(f"{name} contains {value} (row {place}); {cure}.")
+    return None
+
+
+def first_fraction(values: Array) -> int | None:
+    """Row of the first value that is not a whole number that float64 can count, or None."""
+    if values.dtype.kind in "US":
+        return 0
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        return 0
+    whole = np.isfinite(numbers) & (np.abs(numbers) < 2.0**53)
+    whole[whole] = numbers[whole] == np.floor(numbers[whole])
+    return None if whole.all() else int(np.argmin(whole))

@@ -1,0 +1,42 @@
+"""Parameters of constructors and functions."""
+
+from typing import Any
+
+import numpy as np
+
+from domaincal._errors import InputError
+
+
+def check_count(value: Any, name: str, *, minimum: int = 1) -> int:
+    """A whole number of at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
+        raise InputError(f"{name} must be a whole number >= {minimum}, got {value!r}.")
+    return int(value)
+
+
+def check_number(value: Any, name: str, *, low: float, high: float, closed: bool = False) -> float:
+    """A number between ``low`` and ``high``; with ``closed``, ``low`` itself too."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not real or not (low < value < high or (closed and value == low)):
+        raise InputError(
+            f"{name} must be a number {'>=' if closed else '>'} {low:g} and < {high:g}, got "
+            f"{value!r}."
+        )
+    return float(value)
+
+
+def random_generator(random_state: Any) -> np.random.Generator:
+    """Numpy's generator for a seed."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"random_state must be a whole number >= 0 or a numpy Generator, got {random_state!r}."
+        ) from error
+
+
+def check_option(value: Any, name: str, options: tuple[str, ...]) -> str:
+    """One of the named options."""
+    if not isinstance(value, str) or value not in options:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}.")
+    return str(value)

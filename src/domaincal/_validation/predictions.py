@@ -1,0 +1,67 @@
+"""What a model said: probabilities, confidences, hits."""
+
+import numpy as np
+
+from domaincal._errors import InputError
+from domaincal._typing import Array, ArrayLike, FloatArray
+from domaincal._validation.arrays import non_finite, real_array, require_length, require_rows
+
+
+def check_probabilities(probabilities: ArrayLike) -> Array:
+    """Rows of non-negative numbers that sum to 1 (within 1e-3, for float16)."""
+    p = real_array(probabilities, "probabilities")
+    if p.ndim != 2 or p.shape[1] < 2:
+        raise InputError(
+            f"probabilities must have shape (rows, at least 2 classes), got {p.shape}; for a "
+            "binary P(y=1) use numpy.column_stack([1 - p, p])."
+        )
+    require_rows(p, "probabilities")
+    error = non_finite(p, "probabilities", "drop those rows")
+    if error is not None:
+        raise error
+    off = np.abs(p.sum(axis=1, dtype=np.float64) - 1.0)
+    if p.min() < 0 or off.max() > 1e-3:
+        row = int(np.argmax(off)) if p.min() >= 0 else int(np.argmin(p.min(axis=1)))
+        raise InputError(
+            f"probabilities must be >= 0 and sum to 1 in each row, but row {row} is {p[row][:5]}"
+            f"{'...' if p.shape[1] > 5 else ''} with sum {float(p[row].sum()):.6g}; logits are "
+            "turned into probabilities by scipy.special.softmax(logits, axis=1)."
+        )
+    return p
+
+
+def check_confidences(confidences: ArrayLike) -> FloatArray:
+    """1-D array of numbers in [0, 1], as float64."""
+    c = real_array(confidences, "confidences")
+    if c.ndim != 1:
+        raise InputError(
+            f"confidences must be 1-D, the confidence of each prediction, got shape {c.shape}; "
+            "pass probabilities.max(axis=1)."
+        )
+    require_rows(c, "confidences")
+    c = c.astype(np.float64, copy=False)
+    # A sum of single-precision probabilities may exceed 1 by its rounding.
+    c = np.where((c > 1.0) & (c < 1.0 + 1e-6), 1.0, c) if c.max() > 1.0 else c
+    inside = (c >= 0.0) & (c <= 1.0)
+    if not inside.all():
+        raise InputError(
+            f"confidences contains {c[~inside][0]} (row {int(np.argmin(inside))}); they must lie "
+            "in [0, 1]."
+        )
+    return np.ascontiguousarray(c)
+
+
+def check_hits(hits: ArrayLike, *, n_rows: int) -> Array:
+    """1-D array of 0 and 1: whether each prediction is right."""
+    h = real_array(hits, "hits", allow_bool=True)
+    if h.ndim != 1:
+        raise InputError(f"hits must be 1-D, got shape {h.shape}; pass predicted == labels.")
+    require_length(h, "hits", n_rows)
+    if h.dtype.kind != "b":
+        right = (h == 0) | (h == 1)
+        if not right.all():
+            raise InputError(
+                f"hits contains {h[~right][0]}; pass predicted == labels, true or false for "
+                "each row."
+            )
+    return h.astype(bool, copy=False)

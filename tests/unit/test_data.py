@@ -1,0 +1,204 @@
+"""The container, joining and splitting."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import domaincal as dc
+from support import small_domains
+
+DATA = small_domains()
+NAMES = ("ant", "bee", "cat", "dog", "emu")
+
+
+def _full(**options):
+    groups = np.arange(len(DATA)) % 80  # the same 80 things in each of the 6 domains
+    known = {"labels": DATA.labels, "features": DATA.features, "domains": DATA.domains,
+             "groups": groups, "class_names": NAMES, "provenance": {"model": "m"}}  # fmt: skip
+    return dc.CalibrationData(DATA.logits, **{**known, **options})
+
+
+def _same(a, b):
+    for name in ("logits", "labels", "features", "domains", "groups"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    assert (a.class_names, a.provenance) == (b.class_names, b.provenance)
+
+
+def test_halves_cover_every_domain_once():
+    first, second = dc.split_halves(DATA, random_state=3)
+    assert len(first) == len(second) == len(DATA) // 2
+    counts = pd.Series(first.domains).value_counts()
+    assert (counts == 40).all()
+    rows = np.concatenate([first.logits, second.logits])
+    np.testing.assert_array_equal(np.sort(rows, axis=0), np.sort(DATA.logits, axis=0))
+    again, _ = dc.split_halves(DATA, random_state=3)
+    np.testing.assert_array_equal(again.logits, first.logits)
+    other, _ = dc.split_halves(DATA, random_state=4)
+    assert not np.array_equal(other.logits, first.logits)
+
+
+def test_split_domains():
+    ind, ood = dc.split_domains(DATA, ["domain-1"])
+    assert ood.domain_names.tolist() == ["domain-1"]
+    assert len(ind) + len(ood) == len(DATA)
+    assert len(dc.split_domains(DATA, (n for n in ["domain-1"]))[1]) == len(ood)
+    for names, message in [(["x"], "'x', which is no domain"), ([], "none of the 6"),
+                           ("night-*", r"'night-\*', which is no domain"), (1, r"pass \[1\]"),
+                           (DATA.domain_names.tolist(), "all of the 6")]:  # fmt: skip
+        with pytest.raises(dc.InputError, match=message):
+            dc.split_domains(DATA, names)
+
+
+def test_a_container_is_checked_when_it_is_made():
+    with pytest.raises(dc.InputError, match="labels has 1 rows"):
+        dc.CalibrationData(DATA.logits, labels=[0])
+    with pytest.raises(AttributeError):
+        DATA.logits = None
+    with pytest.raises(dc.InputError, match="no domains"):
+        dc.CalibrationData(DATA.logits).domain_names  # noqa: B018
+    assert repr(DATA) == "CalibrationData(480 rows, 5 classes, 4 features, 6 domains)"
+
+
+def test_patterns_match_names_and_integers_but_an_exact_name_comes_first():
+    data = dc.CalibrationData(np.eye(4), domains=["a[1]", "a1", "a2", "b"])
+    assert dc.split_domains(data, "a[1]")[1].domain_names.tolist() == ["a[1]"]
+    assert dc.split_domains(data, ["a?"])[1].domain_names.tolist() == ["a1", "a2"]
+    assert dc.split_domains(data, ["a?", "b"])[0].domain_names.tolist() == ["a[1]"]
+    numbers = dc.CalibrationData(np.eye(3), domains=[1, 12, 3])
+    assert dc.split_domains(numbers, "1*")[1].domain_names.tolist() == [1, 12]
+    assert dc.split_domains(numbers, [3])[1].domain_names.tolist() == [3]
+    assert dc.split_domains(numbers, "3")[1].domain_names.tolist() == [3]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_halves_by_group_share_no_group(seed):
+    data = _full()
+    first, second = dc.split_halves(data, by="group", random_state=seed)
+    assert not set(first.groups) & set(second.groups)
+    assert len(first) + len(second) == len(data)
+    assert (pd.Series(first.domains).value_counts() == 40).all()
+    assert set(dc.split_halves(data, random_state=seed)[0].groups) & set(second.groups)
+
+
+def test_halves_by_group_need_groups():
+    with pytest.raises(dc.InputError, match="by='group' needs groups"):
+        dc.split_halves(DATA, by="group")
+    with pytest.raises(dc.InputError, match="all rows are of one group"):
+        dc.split_halves(_full(groups=["a"] * len(DATA)), by="group")
+    with pytest.raises(dc.InputError, match="by must be one of"):
+        dc.split_halves(DATA, by="domain")
+
+
+def test_leave_one_domain_out_leaves_each_out_once():
+    folds = list(dc.leave_one_domain_out(_full()))
+    assert [name for name, _, _ in folds] == DATA.domain_names.tolist()
+    for name, others, rows in folds:
+        assert set(rows.domains) == {name}
+        assert name not in others.domains
+        assert len(others) + len(rows) == len(DATA)
+    with pytest.raises(dc.InputError, match="at least two"):
+        next(dc.leave_one_domain_out(DATA.select(DATA.domains == "domain-0")))
+
+
+def test_slices_masks_and_numbers_keep_everything_aligned():
+    data = _full()
+    picked = data.select(slice(10, 200, 7))
+    _same(picked, data.select(np.arange(len(data))[10:200:7]))
+    np.testing.assert_array_equal(picked.labels, data.labels[10:200:7])
+    np.testing.assert_array_equal(picked.groups, data.groups[10:200:7])
+
+
+def test_the_domains_joined_again_are_the_data():
+    data = _full().select(np.argsort(DATA.domains, kind="stable"))
+    parts = [part for _, part in data.by_domain()]
+    assert [len(part) for part in parts] == [80] * 6
+    _same(dc.concatenate(parts), data)
+    assert dc.concatenate(parts).fingerprint() == data.fingerprint()
+
+
+def test_joining_keeps_the_provenance_that_all_agree_on():
+    a, b = (_full(provenance={"model": "m", "site": k, f"only-{k}": 1}) for k in "ab")
+    assert dc.concatenate([a, b]).provenance == {"model": "m"}
+
+
+@pytest.mark.parametrize(
+    ("change", "fact"),
+    [
+        ({"class_names": None}, "class names"),
+        ({"groups": None}, "type of groups"),
+        ({"groups": ["x"] * len(DATA)}, "type of groups"),
+    ],
+)
+def test_parts_that_disagree_are_not_joined(change, fact):
+    with pytest.raises(dc.InputError, match=f"part 0 and part 1 disagree in their {fact}"):
+        dc.concatenate([_full(), _full(**change)])
+    for wrong in ([], [DATA, 1]):
+        with pytest.raises(dc.InputError, match="parts"):
+            dc.concatenate(wrong)
+    with pytest.raises(dc.InputError, match="type of logits: float64 and float32"):
+        dc.concatenate([
+            dc.CalibrationData(DATA.logits), dc.CalibrationData(DATA.logits.astype("f"))
+        ])  # fmt: skip
+
+
+def test_labels_may_be_class_names():
+    names = np.array(NAMES)[DATA.labels]
+    for labels in (names, names.astype(object), names.tolist()):
+        np.testing.assert_array_equal(_full(labels=labels).labels, DATA.labels)
+    with pytest.raises(dc.InputError, match=r"labels contains 'eel' \(row 3\).* ant, bee"):
+        _full(labels=["ant", "bee", "cat", "eel", *names[4:]])
+    with pytest.raises(dc.InputError, match="must be integer class indices"):
+        dc.CalibrationData(DATA.logits, labels=names)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"class_names": NAMES[:4]}, "4 names, but the logits have 5"),
+        ({"class_names": ("ant",) * 5}, "holds 'ant' twice"),
+        ({"class_names": (1, 2, 3, 4, 5)}, "sequence of strings, got 1"),
+        ({"class_names": "abcde"}, "sequence of strings, got 'abcde'"),
+        ({"groups": [1]}, "groups has 1 rows"),
+        ({"groups": [0.5] * len(DATA)}, "groups must be integers or strings"),
+        ({"groups": [None] + [1] * (len(DATA) - 1)}, "groups must be integers or strings, got nan"),
+        ({"provenance": {"a": np.eye(2)}}, "provenance must be a mapping"),
+        ({"provenance": {"a": float("nan")}}, "provenance must be a mapping"),
+        ({"provenance": 3}, "provenance must be a mapping"),
+    ],
+)
+def test_what_describes_the_rows_is_checked(options, message):
+    with pytest.raises(dc.InputError, match=message):
+        _full(**options)
+
+
+def test_a_fingerprint_changes_with_what_is_learned_from():
+    data = _full()
+    assert data.fingerprint() == _full().fingerprint()
+    assert data.fingerprint().startswith("480 rows, sha256 ")
+    moved = data.logits.copy()
+    moved[7, 2] += 1e-9
+    labels = data.labels.copy()
+    labels[0] = (labels[0] + 1) % 5
+    others = [
+        _full(labels=labels), _full(labels=None), _full(features=None), _full(domains=None),
+        _full(features=data.features * 2), _full(domains=data.domains[::-1]),
+        data.select(slice(1, None)), dc.CalibrationData(moved, labels=data.labels),
+    ]  # fmt: skip
+    assert len({data.fingerprint(), *(other.fingerprint() for other in others)}) == 9
+    assert _full(domains=data.domains.astype(object)).fingerprint() == data.fingerprint()
+
+
+def test_every_label_and_domain_counts_in_the_fingerprint_of_many_rows():
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=(5000, 3)), rng.integers(3, size=5000)
+    domains = np.repeat(["a", "b"], 2500)
+    data = dc.CalibrationData(z, labels=y, domains=domains)
+    for row in range(1, 60):
+        labels, places = y.copy(), domains.copy()
+        labels[row] = (labels[row] + 1) % 3
+        places[row] = "b"
+        for other in (
+            dc.CalibrationData(z, labels=labels, domains=domains),
+            dc.CalibrationData(z, labels=y, domains=places),
+        ):
+            assert other.fingerprint() != data.fingerprint()
