@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         BoundaryWarning,
         DomaincalError,
         DomaincalWarning,
+        FileFormatError,
         InputError,
         MissingDependencyError,
         PoorHeadWarning,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         split_halves,
     )
     from domaincal.datasets import make_multi_domain
+    from domaincal.io import Inspection, Store, convert, inspect, read, write
     from domaincal.metrics import (
         BrierDecomposition,
         DomainMean,
@@ -69,6 +71,7 @@ _HOME = {
         "BoundaryWarning",
         "DomaincalError",
         "DomaincalWarning",
+        "FileFormatError",
         "InputError",
         "MissingDependencyError",
         "PoorHeadWarning",
@@ -95,6 +98,7 @@ _HOME = {
         "split_halves",
     ),
     "datasets": ("make_multi_domain",),
+    "io": ("Inspection", "Store", "convert", "inspect", "read", "write"),
     "metrics": (
         "BrierDecomposition",
         "DomainMean",

@@ -12,6 +12,10 @@ class InputError(DomaincalError, ValueError):
     """An argument cannot be used as it is."""
 
 
+class FileFormatError(DomaincalError, ValueError):
+    """A file cannot be read: broken, of another kind, or newer than this package."""
+
+
 class MissingDependencyError(DomaincalError, ImportError):
     """An optional package is needed and not installed."""
 

@@ -23,6 +23,7 @@ from domaincal._validation.rows import (
     check_sample_weight,
     non_finite_features,
     non_finite_logits,
+    require_finite_features,
     require_finite_logits,
 )
 
@@ -43,5 +44,6 @@ __all__ = [
     "non_finite_logits",
     "random_generator",
     "real_array",
+    "require_finite_features",
     "require_finite_logits",
 ]

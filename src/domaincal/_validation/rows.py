@@ -16,6 +16,7 @@ from domaincal._validation.arrays import (
 )
 
 _CURE_OF_LOGITS = "drop those rows, or lift masked logits (-inf) to about the smallest real one"
+_CURE_OF_FEATURES = "drop or impute those rows"
 
 
 def check_logits(logits: ArrayLike, *, n_classes: int | None = None) -> Array:
@@ -158,9 +159,16 @@ def check_features(
     return x
 
 
+def require_finite_features(features: Array) -> None:
+    """Read all features, for those who make no pass over them anyway."""
+    error = non_finite(features, "features", _CURE_OF_FEATURES)
+    if error is not None:
+        raise error
+
+
 def non_finite_features(features: FeatureRows) -> InputError:
     """The error for features whose sums came out NaN or infinite."""
-    return non_finite(features, "features", "drop or impute those rows") or InputError(
+    return non_finite(features, "features", _CURE_OF_FEATURES) or InputError(
         f"features are too large to be squared (largest {np.abs(features[:]).max():.3g}); scale "
         "them."
     )

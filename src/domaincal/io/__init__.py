@@ -1,0 +1,7 @@
+"""Readers and writers of data."""
+
+from domaincal.io.formats import convert, read, write
+from domaincal.io.inspection import Inspection, inspect
+from domaincal.io.store import Store
+
+__all__ = ["Inspection", "Store", "convert", "inspect", "read", "write"]

@@ -1,0 +1,113 @@
+"""``.csv``: columns ``logit_*`` or ``prob_*``, ``feature_*``, ``label``, ``domain``, ``group``."""
+
+import csv
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from domaincal._errors import FileFormatError, InputError
+from domaincal._files import atomic_file
+from domaincal._typing import Array
+from domaincal.data import CalibrationData
+from domaincal.io.columns import (
+    Layout,
+    frame_of,
+    layout_of,
+    require_names_that_columns_can_hold,
+)
+from domaincal.io.contents import Contents
+
+# With or without the mark that spreadsheets put in front.
+_ENCODING = "utf-8-sig"
+# How numbers that are missing are written; a domain may well be called NA.
+_MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
+
+
+def read_csv(path: Path) -> Contents:
+    """Columns of a csv file; a column of whole numbers holds integers, any other text strings."""
+    try:
+        with open(path, encoding=_ENCODING, newline="") as file:
+            columns = next(csv.reader(file), [])
+        layout = layout_of(columns)
+        if not layout.blocks:
+            return Contents(".csv", {}, ignored=tuple(columns))
+        frame = _frame(path, columns, layout)
+    except (
+        UnicodeDecodeError,
+        csv.Error,
+        pd.errors.ParserError,
+        pd.errors.EmptyDataError,
+    ) as error:
+        raise FileFormatError(
+            f"{path} is no readable .csv file ({str(error).strip()}); it needs a header, commas "
+            "and UTF-8."
+        ) from error
+    arrays: dict[str, Array] = {
+        array: frame[list(names)].to_numpy(np.float64) for array, names in layout.blocks.items()
+    }
+    for array, column in layout.single.items():
+        arrays[array] = _numbers_or_texts(frame[column].to_numpy(object), column)
+    return Contents(".csv", arrays, class_names=layout.class_names, ignored=layout.ignored)
+
+
+def write_csv(data: CalibrationData, path: Path) -> None:
+    """Write all rows; every number so that it is read as it was."""
+    require_names_that_columns_can_hold(data.class_names)
+    save_csv(path, frame_of(data))
+
+
+def save_csv(path: Path, frame: pd.DataFrame) -> None:
+    """Write a table, atomically."""
+    with atomic_file(path) as file:
+        frame.to_csv(file, index=False, lineterminator="\n")
+
+
+def _frame(path: Path, columns: list[str], layout: Layout) -> pd.DataFrame:
+    numeric = [name for names in layout.blocks.values() for name in names]
+    texts = list(layout.single.values())
+    options: dict[str, Any] = {
+        "encoding": _ENCODING, "usecols": [*numeric, *texts], "index_col": False,
+        "keep_default_na": False, "na_values": {name: list(_MISSING) for name in numeric},
+    }  # fmt: skip
+    types = {**dict.fromkeys(numeric, np.float64), **dict.fromkeys(texts, object)}
+    with warnings.catch_warnings():
+        # A row with more cells than the header has.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            frame: pd.DataFrame = pd.read_csv(path, dtype=types, **options)
+            return frame
+        except pd.errors.ParserWarning as error:
+            raise FileFormatError(
+                f"{path} has rows with more cells than its header, which has {len(columns)}; check "
+                "the commas."
+            ) from error
+        except ValueError as error:
+            if isinstance(error, UnicodeDecodeError | pd.errors.ParserError):
+                raise
+            cells = pd.read_csv(path, dtype=object, **options)
+    for name in numeric:
+        wrong = pd.to_numeric(cells[name], errors="coerce").isna() & cells[name].notna()
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InputError(
+                f"the column {name!r} contains {cells[name].iloc[row]!r} in row {row}; it must "
+                "hold numbers."
+            )
+    raise FileFormatError(f"{path} is no readable .csv file.")
+
+
+def _numbers_or_texts(values: Array, column: str) -> Array:
+    """Integers where all cells are whole numbers as one writes them (007 is a name), else texts."""
+    texts = pd.Series(values, dtype=object)
+    empty = (texts.isna() | (texts == "")).to_numpy()
+    if empty.any():
+        raise InputError(
+            f"the column {column!r} is empty in row {int(np.argmax(empty))}; fill it, or drop the "
+            "row."
+        )
+    if texts.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all():
+        return texts.astype(np.int64).to_numpy()
+    return np.asarray(texts.to_numpy(object), dtype=str)

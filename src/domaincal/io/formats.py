@@ -1,0 +1,208 @@
+"""``read``, ``write`` and ``convert``: the suffix picks the format."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from domaincal._errors import FileFormatError, InputError
+from domaincal.data import CalibrationData
+from domaincal.io.contents import ARRAYS, Contents
+from domaincal.io.csv import read_csv, write_csv
+from domaincal.io.npy import read_npy_file
+from domaincal.io.npz import read_npz, write_npz
+from domaincal.io.parquet import read_parquet, write_parquet
+from domaincal.io.store import Store
+from domaincal.io.tensors import read_pt, read_safetensors
+
+_READERS: dict[str, Callable[[Path], Contents]] = {
+    ".npz": read_npz,
+    ".csv": read_csv,
+    ".parquet": read_parquet,
+    ".safetensors": read_safetensors,
+    ".pt": read_pt,
+}
+_WRITERS: dict[str, Callable[[CalibrationData, Path], None]] = {
+    ".npz": write_npz,
+    ".csv": write_csv,
+    ".parquet": write_parquet,
+}
+
+
+def read(
+    path: str | os.PathLike[str], *, probabilities: bool = False, verify: bool = False
+) -> CalibrationData:
+    """Rows of a file: logits, and labels, features, domains, groups as far as they are there.
+
+    Parameters
+    ----------
+    path : path
+        ``.npz``, ``.parquet``, ``.csv``, ``.safetensors``, ``.pt``, the folder of a
+        :class:`Store`, or a folder of ``logits.npy``, ``labels.npy``, ... Arrays are named
+        ``logits`` (or ``probabilities``), ``labels``, ``features``, ``domains``, ``groups``;
+        columns ``logit_*`` (or ``prob_*``), ``feature_*``, ``label``, ``domain``, ``group``.
+        Anything else in the file is ignored.
+    probabilities : bool, default False
+        What the file calls logits are probabilities.
+    verify : bool, default False
+        Compare the checksums of a store, or of the pages of a ``.parquet`` file. (Those of
+        ``.npz`` are always compared, the other formats have none.)
+
+    Examples
+    --------
+    >>> import tempfile, domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=3, n_rows=100, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dc.write(data, folder + "/scores.npz")
+    ...     dc.read(folder + "/scores.npz")
+    CalibrationData(300 rows, 10 classes, 16 features, 3 domains)
+    """
+    contents = read_contents(path, verify=verify)
+    return checked(path, contents, probabilities=probabilities)
+
+
+def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
+    """Write rows to a file, or to a :class:`Store` where the path has no suffix.
+
+    An earlier file of that name is replaced at the end, in one step: whatever happens meanwhile,
+    there is the old file or the new one.
+
+    Parameters
+    ----------
+    data : CalibrationData
+    path : path
+        ``.npz``, ``.parquet``, ``.csv`` (which keeps no types and no provenance), or no suffix.
+
+    Examples
+    --------
+    >>> import tempfile, domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=3, n_rows=100, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dc.write(data, folder + "/scores")
+    ...     len(dc.Store(folder + "/scores"))
+    300
+    """
+    if not isinstance(data, CalibrationData):
+        raise InputError(f"data must be CalibrationData, got {type(data).__name__}.")
+    path = Path(path)
+    require_writable_format(path)
+    try:
+        if _is_store(path):
+            Store(path).write(data)
+        else:
+            _WRITERS[path.suffix.lower()](data, path)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path} cannot hold a name that is no text ({error}).") from error
+
+
+def convert(
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    *,
+    probabilities: bool = False,
+    domain: str | None = None,
+    append: bool = False,
+) -> CalibrationData:
+    """Read a file and write its rows to another, of another format or the same.
+
+    Parameters
+    ----------
+    source, destination : path
+        See :func:`read` and :func:`write`.
+    probabilities : bool, default False
+        What the source calls logits are probabilities.
+    domain : str, optional
+        The domain of all rows, in place of what the source says: for one file a site.
+    append : bool, default False
+        Add the rows to those of the destination, a :class:`Store`.
+
+    Returns
+    -------
+    CalibrationData
+        The rows that were written.
+
+    Examples
+    --------
+    >>> import tempfile, domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=3, n_rows=100, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dc.write(data, folder + "/scores.csv")
+    ...     dc.convert(folder + "/scores.csv", folder + "/scores.npz")
+    CalibrationData(300 rows, 10 classes, 16 features, 3 domains)
+    """
+    destination = Path(destination)
+    require_writable_format(destination)
+    if append and not _is_store(destination):
+        raise InputError(
+            f"{destination} is no store, and only a store can grow; give a name without suffix."
+        )
+    data = read(source, probabilities=probabilities)
+    if domain is not None:
+        data = CalibrationData(
+            data.logits, labels=data.labels, features=data.features,
+            domains=np.full(len(data), domain), groups=data.groups,
+            class_names=data.class_names, provenance=data.provenance,
+        )  # fmt: skip
+    if append:
+        Store(destination).append(data)
+    else:
+        write(data, destination)
+    return data
+
+
+def read_contents(path: str | os.PathLike[str], *, verify: bool = False) -> Contents:
+    """What a file holds, before it is checked."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if not path.is_dir() and suffix not in _READERS:
+        raise InputError(
+            f"{path} has the suffix {suffix!r}, which is none of {', '.join(_READERS)}; convert "
+            "or rename it."
+        )
+    try:
+        if path.is_dir():
+            plain = (path / "logits.npy").exists() and not (path / "meta.json").exists()
+            return _read_folder(path) if plain else Store(path).contents(verify=verify)
+        if suffix == ".parquet":
+            return read_parquet(path, verify=verify)
+        return _READERS[suffix](path)
+    except InputError as error:
+        raise FileFormatError(f"{path}: {error}") from error
+
+
+def checked(
+    path: str | os.PathLike[str],
+    contents: Contents,
+    *,
+    probabilities: bool = False,
+    check_finite: bool = True,
+) -> CalibrationData:
+    """The rows of a file; what is wrong with them is said with its name."""
+    try:
+        return contents.to_data(probabilities=probabilities, check_finite=check_finite)
+    except InputError as error:
+        raise FileFormatError(f"{path}: {error}") from error
+
+
+def require_writable_format(path: Path) -> None:
+    """Refuse a format that is not written, before any work is done for it."""
+    if not _is_store(path) and path.suffix.lower() not in _WRITERS:
+        raise InputError(
+            f"{path} has the suffix {path.suffix!r}; rows are written to {', '.join(_WRITERS)} or, "
+            "without a suffix, to a store."
+        )
+
+
+def _is_store(path: Path) -> bool:
+    return path.is_dir() or (path.suffix == "" and not path.is_file())
+
+
+def _read_folder(path: Path) -> Contents:
+    """Arrays that somebody saved one by one."""
+    found = {p.stem: p for p in path.glob("*.npy")}
+    arrays = {name: read_npy_file(found[name]) for name in ARRAYS if name in found}
+    ignored = tuple(sorted(p.name for p in path.iterdir() if p.stem not in arrays))
+    return Contents("folder of .npy", arrays, ignored=ignored)

@@ -1,0 +1,244 @@
+"""What is in a file, domain by domain, and what is odd about it."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from domaincal._typing import Array
+from domaincal.data import CalibrationData
+from domaincal.io.contents import Contents
+from domaincal.io.formats import checked, read_contents
+from domaincal.kernels import plain
+
+# A domain with fewer rows does not determine a temperature.
+_FEW_ROWS = 10
+# Logits so far below the largest of their row are masks, not scores.
+_MASK = 1e4
+_BLOCK = 1 << 14
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """What :func:`inspect` found.
+
+    Attributes
+    ----------
+    path, format : str
+    n_rows, n_classes : int
+    n_features : int or None
+    arrays : dict from the arrays that are there to their types
+    class_names : tuple of str or None
+    provenance : dict
+    fingerprint : str
+        Fitted calibrators remember that of their rows.
+    domains : DataFrame
+        A row for each domain: domain, n, accuracy and mean_confidence of the softmax as it is
+        (NaN without labels), classes (how many occur among the labels), not_finite (rows).
+    odd : tuple of str
+        What deserves a look, with what to do about it.
+    ignored : tuple of str
+        What else is in the file.
+    """
+
+    path: str
+    format: str
+    n_rows: int
+    n_classes: int
+    n_features: int | None
+    arrays: dict[str, str]
+    class_names: tuple[str, ...] | None
+    provenance: dict[str, Any]
+    fingerprint: str
+    domains: pd.DataFrame
+    odd: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+
+def inspect(
+    path: str | os.PathLike[str], *, probabilities: bool = False, verify: bool = False
+) -> Inspection:
+    """What is in a file, and what is odd about it; parameters as in :func:`read`.
+
+    Values that are not finite, for which :func:`read` refuses a file, are counted here.
+
+    Examples
+    --------
+    >>> import tempfile, domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=3, n_rows=100, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dc.write(data, folder + "/scores.npz")
+    ...     found = dc.inspect(folder + "/scores.npz")
+    >>> found.n_rows, found.domains["n"].tolist(), found.odd
+    (300, [100, 100, 100], ())
+    """
+    contents = read_contents(path, verify=verify)
+    data = checked(path, contents, probabilities=probabilities, check_finite=False)
+    rows = _RowFacts.of(data)
+    table = _by_domain(data, rows)
+    return Inspection(
+        path=str(Path(path)),
+        format=contents.kind,
+        n_rows=len(data),
+        n_classes=data.logits.shape[1],
+        n_features=None if data.features is None else data.features.shape[1],
+        arrays={name: str(values.dtype) for name, values in contents.arrays.items()},
+        class_names=data.class_names,
+        provenance=dict(data.provenance),
+        fingerprint=data.fingerprint(),
+        domains=table,
+        odd=tuple(_oddities(data, contents, rows, table)),
+        ignored=contents.ignored,
+    )
+
+
+def look_like_probabilities(logits: Array) -> bool:
+    """Whether all rows are non-negative and sum to 1, as no network's logits do."""
+    for start in range(0, len(logits), _BLOCK):
+        z = logits[start : start + _BLOCK]
+        # Not finite counts as no: comparisons with NaN are false.
+        if not (z.min() >= 0 and np.abs(z.sum(axis=1, dtype=np.float64) - 1.0).max() < 1e-3):
+            return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class _RowFacts:
+    """One number for each row."""
+
+    finite: Array
+    confidence: Array
+    predicted: Array
+    flat: Array
+    masked: Array
+
+    @classmethod
+    def of(cls, data: CalibrationData) -> "_RowFacts":
+        parts = []
+        for start in range(0, len(data), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            z = data.logits[block].astype(np.float64)
+            finite = np.isfinite(z).all(axis=1)
+            if data.features is not None:
+                finite &= np.isfinite(data.features[block]).all(axis=1)
+            z[~finite] = 0.0
+            confidence, predicted = plain.top_label(z, np.ones(1))
+            top, low = z.max(axis=1), z.min(axis=1)
+            parts.append((
+                finite, np.where(finite, confidence, np.nan), predicted,
+                finite & (top == low), finite & (top - low > _MASK),
+            ))  # fmt: skip
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _by_domain(data: CalibrationData, rows: _RowFacts) -> pd.DataFrame:
+    domains = np.full(len(data), "all") if data.domains is None else data.domains
+    labels = data.labels
+    hits = np.full(len(data), np.nan) if labels is None else (rows.predicted == labels) * 1.0
+    hits[~rows.finite] = np.nan
+    frame = pd.DataFrame({
+        "domain": domains, "accuracy": hits, "mean_confidence": rows.confidence,
+        "not_finite": ~rows.finite, "label": -1 if labels is None else labels,
+    })  # fmt: skip
+    grouped = frame.groupby("domain", sort=True)
+    table = grouped[["accuracy", "mean_confidence"]].mean()
+    table.insert(0, "n", grouped.size())
+    table["classes"] = 0 if labels is None else grouped["label"].nunique()
+    table["not_finite"] = grouped["not_finite"].sum()
+    return table.reset_index()
+
+
+def _oddities(
+    data: CalibrationData, contents: Contents, rows: _RowFacts, table: pd.DataFrame
+) -> list[str]:
+    found = []
+
+    def say(text: str, *, when: object = True) -> None:
+        if when:
+            found.append(text)
+
+    n_classes = data.logits.shape[1]
+    bad = int((~rows.finite).sum())
+    say(f"{bad} rows hold values that are not finite: drop them.", when=bad)
+    stored = contents.arrays.get("logits")
+    say(
+        "the logits are >= 0 and sum to 1 in each row: if they are probabilities, say so "
+        "(--probabilities, or probabilities=True).",
+        when=stored is not None and stored.ndim == 2 and look_like_probabilities(data.logits),
+    )
+    say(
+        f"{int(rows.flat.sum())} rows have equal logits for all classes: there is nothing to "
+        "calibrate in them.",
+        when=rows.flat.any(),
+    )
+    say(
+        f"{int(rows.masked.sum())} rows have logits more than {_MASK:g} below the largest, as "
+        "masks do: lift them to about the smallest real one.",
+        when=rows.masked.any(),
+    )
+    if data.labels is None:
+        say("there are no labels: a calibrator can be applied, not fitted.")
+    else:
+        absent = np.flatnonzero(np.bincount(data.labels, minlength=n_classes) == 0)
+        say(
+            f"{len(absent)} of {n_classes} classes never occur among the labels: "
+            f"{_some([_class(data, int(k)) for k in absent])}.",
+            when=len(absent),
+        )
+        poor = table[(table["accuracy"] < 1.0 / n_classes) & (table["n"] >= _FEW_ROWS)]
+        say(
+            f"accuracy is below chance in {_some(poor['domain'])}: check the order of rows and "
+            "classes.",
+            when=len(poor),
+        )
+        single = table[(table["classes"] == 1) & (table["n"] >= _FEW_ROWS)]
+        say(f"all rows have the same label in {_some(single['domain'])}.", when=len(single))
+    if data.domains is None:
+        say("there are no domains: all rows count as one, and MD-TS cannot be fitted.")
+    small = table[table["n"] < _FEW_ROWS]
+    say(
+        f"fewer than {_FEW_ROWS} rows in {_some(small['domain'])}: too few for a temperature.",
+        when=len(small),
+    )
+    found += _odd_features(data, rows)
+    return found
+
+
+def _odd_features(data: CalibrationData, rows: _RowFacts) -> list[str]:
+    if data.features is None or not rows.finite.any():
+        return []
+    total, square, low, high = (np.zeros(data.features.shape[1]) for _ in range(4))
+    low += np.inf
+    high -= np.inf
+    for start in range(0, len(data), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        x = data.features[block][rows.finite[block]].astype(np.float64)
+        if len(x):
+            total, square = total + x.sum(axis=0), square + (x * x).sum(axis=0)
+            low, high = np.minimum(low, x.min(axis=0)), np.maximum(high, x.max(axis=0))
+    n = int(rows.finite.sum())
+    mean = total / n
+    spread = np.sqrt(np.maximum(square / n - mean**2, 0.0))
+    found = []
+    constant = int((low == high).sum())
+    if constant:
+        found.append(f"{constant} of {len(mean)} features are the same in all rows.")
+    if (np.abs(mean) <= 0.05 * spread).all() and (spread > 0).any() and n >= _FEW_ROWS:
+        found.append(
+            "the features have mean 0, as after standardisation: MD-TS needs fit_intercept=true."
+        )
+    return found
+
+
+def _class(data: CalibrationData, k: int) -> str:
+    return str(k) if data.class_names is None else data.class_names[k]
+
+
+def _some(names: Any) -> str:
+    names = [str(name) for name in names]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

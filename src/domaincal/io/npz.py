@@ -1,0 +1,94 @@
+"""``.npz``: one file of named arrays, for small sets."""
+
+import json
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from domaincal._errors import FileFormatError, InputError
+from domaincal._files import atomic_file
+from domaincal._typing import Array
+from domaincal.data import CalibrationData
+from domaincal.io.contents import ARRAYS, Contents, require_plausible_size
+from domaincal.io.npy import read_npy
+
+_DESCRIBING = ("class_names", "provenance")
+
+
+def read_npz(path: Path) -> Contents:
+    """Arrays of an ``.npz`` file; the zip's own checksums are always verified."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {entry.filename: entry for entry in archive.infolist()}
+            if len(members) != len(archive.infolist()):
+                raise FileFormatError(f"{path} holds a name twice; write it again.")
+            for name in members:
+                if "/" in name or "\\" in name or name.startswith("."):
+                    raise FileFormatError(f"{path} holds {name!r}, which is no name of an array.")
+            wanted = {
+                name: members[f"{name}.npy"]
+                for name in (*ARRAYS, *_DESCRIBING)
+                if f"{name}.npy" in members
+            }
+            unpacked = sum(entry.file_size for entry in wanted.values())
+            require_plausible_size(path, unpacked, path.stat().st_size)
+            arrays = {}
+            for name, entry in wanted.items():
+                with archive.open(entry) as stream:
+                    arrays[name] = read_npy(stream, entry.file_size, f"{name!r} of {path}")
+                    stream.read(1)  # the end of the entry: only there is its checksum compared
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise FileFormatError(
+            f"{path} is no readable .npz file ({error}); it may be truncated, damaged or of "
+            "another format."
+        ) from error
+    class_names, provenance = (arrays.pop(name, None) for name in _DESCRIBING)
+    known = {f"{name}.npy" for name in wanted}
+    return Contents(
+        ".npz",
+        arrays,
+        class_names=None if class_names is None else _texts(class_names, path),
+        provenance={} if provenance is None else _json(provenance, path),
+        ignored=tuple(sorted(name.removesuffix(".npy") for name in members if name not in known)),
+    )
+
+
+def write_npz(data: CalibrationData, path: Path) -> None:
+    """Write the arrays uncompressed: floats hardly shrink, and reading would take five times."""
+    save_npz(path, {**arrays_of(data), **_description(data)})
+
+
+def save_npz(path: Path, arrays: dict[str, Array]) -> None:
+    """``numpy.savez``, atomically."""
+    with atomic_file(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def arrays_of(data: CalibrationData) -> dict[str, Array]:
+    """The arrays that the data have, by name."""
+    given = {name: getattr(data, name) for name in ARRAYS if hasattr(data, name)}
+    return {name: values for name, values in given.items() if values is not None}
+
+
+def _description(data: CalibrationData) -> dict[str, Array]:
+    out = {}
+    if data.class_names is not None:
+        out["class_names"] = np.array(data.class_names)
+    if data.provenance:
+        out["provenance"] = np.array(json.dumps(data.provenance))
+    return out
+
+
+def _texts(values: Array, path: Path) -> tuple[str, ...]:
+    if values.dtype.kind != "U" or values.ndim != 1:
+        raise InputError(f"class_names must be a 1-D array of strings, got {values.dtype}.")
+    return tuple(values.tolist())
+
+
+def _json(values: Array, path: Path) -> dict[str, object]:
+    try:
+        return dict(json.loads(str(values)))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"provenance is no JSON object ({error}).") from error

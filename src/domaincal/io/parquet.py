@@ -1,0 +1,129 @@
+"""``.parquet``: the columns of a csv file, with types, checksums and a description."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from domaincal._errors import FileFormatError, InputError
+from domaincal._files import atomic_file
+from domaincal._optional import require
+from domaincal._typing import Array
+from domaincal.data import CalibrationData
+from domaincal.io.columns import frame_of, layout_of
+from domaincal.io.contents import Contents, require_plausible_size
+
+_KEY = b"domaincal"
+_ROWS_AT_A_TIME = 1 << 14
+
+
+def read_parquet(path: Path, *, verify: bool = False) -> Contents:
+    """Columns of a parquet file; ``verify`` compares the checksums of its pages."""
+    _pyarrow()
+    parquet = require("pyarrow.parquet", extra="parquet", purpose="reading .parquet")
+    with open(path, "rb") as source:
+        try:
+            file = parquet.ParquetFile(source, page_checksum_verification=verify)
+            return _contents(path, file)
+        except (FileFormatError, InputError):
+            raise
+        except Exception as error:  # of many classes, among them OSError without a number
+            if isinstance(error, MemoryError) or getattr(error, "errno", None):
+                raise
+            raise FileFormatError(
+                f"{path} is no readable .parquet file ({str(error).strip()}); it may be truncated, "
+                "damaged or of another format."
+            ) from error
+
+
+def write_parquet(data: CalibrationData, path: Path) -> None:
+    """Write all rows, with class names and provenance in the file's metadata."""
+    description = {"class_names": data.class_names, "provenance": dict(data.provenance)}
+    save_parquet(path, frame_of(data), description)
+
+
+def save_parquet(path: Path, frame: pd.DataFrame, description: Mapping[str, Any]) -> None:
+    """Write a table, atomically."""
+    pa = _pyarrow()
+    parquet = require("pyarrow.parquet", extra="parquet", purpose="writing .parquet")
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    table = table.replace_schema_metadata({_KEY: json.dumps(dict(description)).encode()})
+    with atomic_file(path) as file:
+        # Floats of networks do not compress; checksums find what went wrong on the way.
+        parquet.write_table(
+            table, file, compression="none", use_dictionary=False, write_page_checksum=True
+        )
+
+
+def _pyarrow() -> Any:
+    return require("pyarrow", extra="parquet", purpose=".parquet")
+
+
+def _contents(path: Path, file: Any) -> Contents:
+    description = _description(file.schema_arrow.metadata, path)
+    names = description.get("class_names")
+    layout = layout_of(file.schema_arrow.names, None if names is None else tuple(names))
+    n_rows = file.metadata.num_rows
+    wanted = [*layout.single.values(), *(n for names in layout.blocks.values() for n in names)]
+    require_plausible_size(path, n_rows * len(wanted) * 8, path.stat().st_size)
+    arrays: dict[str, Array] = {
+        array: np.empty((n_rows, len(names)), _common_type(file.schema_arrow, names))
+        for array, names in layout.blocks.items()
+    }
+    singles: dict[str, list[Array]] = {array: [] for array in layout.single}
+    start = 0
+    for batch in file.iter_batches(batch_size=_ROWS_AT_A_TIME, columns=wanted):
+        rows = slice(start, start + batch.num_rows)
+        for array, columns in layout.blocks.items():
+            for k, column in enumerate(columns):
+                arrays[array][rows, k] = _values(batch, column, start)
+        for array, column in layout.single.items():
+            singles[array].append(_values(batch, column, start))
+        start = rows.stop
+    if start != n_rows:
+        raise FileFormatError(f"{path} says it has {n_rows} rows, but holds {start}.")
+    if n_rows:
+        arrays.update({array: np.concatenate(parts) for array, parts in singles.items()})
+    return Contents(
+        ".parquet", arrays, class_names=layout.class_names,
+        provenance=description.get("provenance", {}), ignored=layout.ignored,
+    )  # fmt: skip
+
+
+def _values(batch: Any, column: str, start: int) -> Array:
+    values = batch.column(column)
+    if values.null_count:
+        row = start + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+        raise InputError(
+            f"the column {column!r} has no value in row {row}; fill it, or drop the row."
+        )
+    return np.asarray(values.to_numpy(zero_copy_only=False))
+
+
+def _common_type(schema: Any, columns: tuple[str, ...]) -> "np.dtype[Any]":
+    kinds = []
+    for column in columns:
+        try:
+            kinds.append(np.dtype(schema.field(column).type.to_pandas_dtype()))
+        except (NotImplementedError, TypeError) as error:
+            raise InputError(f"the column {column!r} does not hold numbers.") from error
+        if kinds[-1].kind not in "fiu":
+            raise InputError(
+                f"the column {column!r} must hold numbers, not {schema.field(column).type}."
+            )
+    kind = np.result_type(*kinds)
+    return kind if kind.kind == "f" else np.dtype(np.float64)
+
+
+def _description(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any]:
+    try:
+        described = dict(json.loads((metadata or {}).get(_KEY, b"{}")))
+        names = described.get("class_names")
+        if names is not None and not all(isinstance(name, str) for name in names):
+            raise ValueError("class_names are no strings")
+    except (ValueError, TypeError) as error:
+        raise FileFormatError(f"{path} has a damaged description ({error}).") from error
+    return described

@@ -1,0 +1,323 @@
+"""The store: a folder of shards for large sets, which grows and survives being killed."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from io import BufferedReader, BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.lib import format as npy
+
+from domaincal._errors import FileFormatError, InputError
+from domaincal._files import atomic_file, atomic_folder, locked_folder
+from domaincal._typing import Array
+from domaincal.data import CalibrationData
+from domaincal.io.contents import ARRAYS, Contents
+from domaincal.io.npy import read_into, read_npy_header
+from domaincal.io.npz import arrays_of
+
+FORMAT = "domaincal store"
+VERSION = 1
+_META = "meta.json"
+_SHARD_NAME = re.compile(r"part-[0-9]{5,9}")
+# Arrays of which the shards hold codes, and where their names are.
+_CODED = {"domains": "domain_names", "groups": "group_names"}
+_WRITTEN_AT_ONCE = 1 << 24
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """A folder of one array each; ``files`` has the sha256 of each array's file."""
+
+    name: str
+    n_rows: int
+    files: dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Meta:
+    """What ``meta.json`` says: the shards that count, and what their rows have in common."""
+
+    columns: dict[str, int | None]  # columns of an array, None where it is 1-D
+    dtypes: dict[str, str]
+    class_names: list[str] | None = None
+    domain_names: list[str] | list[int] | None = None
+    group_names: list[str] | list[int] | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+    shards: tuple[_Shard, ...] = ()
+
+
+class Store:
+    """A folder of shards: ``part-00000/logits.npy`` and so on, and ``meta.json``.
+
+    A shard counts from the moment that ``meta.json`` names it: a writer killed at any time leaves
+    all rows of before, and nothing else that is read. Appends from several processes wait for each
+    other.
+
+    Parameters
+    ----------
+    path : path of the folder
+        It need not exist: the first :meth:`append` makes it.
+
+    Examples
+    --------
+    >>> import tempfile, domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=3, n_rows=100, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = dc.Store(folder + "/scores")
+    ...     for start in range(len(store), 300, 100):  # a killed loop goes on where it was
+    ...         store.append(data.select(slice(start, start + 100)))
+    ...     print(len(store), store.read())
+    300 CalibrationData(300 rows, 10 classes, 16 features, 3 domains)
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r})"
+
+    def __len__(self) -> int:
+        """Rows in the store; 0 if there is none yet."""
+        return sum(shard.n_rows for shard in self._meta().shards) if self.path.exists() else 0
+
+    def append(self, data: CalibrationData) -> None:
+        """Add rows as one more shard; they have the classes and features of those before."""
+        if not self.path.exists():
+            self.write(data)
+            return
+        with locked_folder(self.path):
+            meta = self._meta()
+            named, codes = _with_names(meta, data)
+            _require_same(meta, named, self.path)
+            self._commit(replace(named, shards=meta.shards), data, codes, keep=True)
+
+    def write(self, data: CalibrationData) -> None:
+        """Make these the only rows of the store."""
+        named, codes = _with_names(None, data)
+        if not self.path.exists():
+            with atomic_folder(self.path) as folder:
+                Store(folder)._commit(named, data, codes, keep=True)
+            return
+        with locked_folder(self.path):
+            old = self._meta()
+            self._commit(replace(named, shards=old.shards), data, codes, keep=False)
+
+    def read(self, *, verify: bool = False) -> CalibrationData:
+        """All rows, in memory; with ``verify``, after their checksums were compared."""
+        return self.contents(verify=verify).to_data()
+
+    def contents(self, *, verify: bool = False) -> Contents:
+        """All rows, as they are stored."""
+        meta = self._meta()
+        if verify:
+            self.verify()
+        total = sum(shard.n_rows for shard in meta.shards)
+        arrays: dict[str, Array] = {}
+        for name, columns in meta.columns.items():
+            shape = (total,) if columns is None else (total, columns)
+            self._require_bytes(meta, name)
+            out = np.empty(shape, np.dtype(meta.dtypes[name]))
+            start = 0
+            for shard in meta.shards:
+                self._read_shard(shard, name, out[start : start + shard.n_rows])
+                start += shard.n_rows
+            arrays[name] = out
+        for name, key in _CODED.items():
+            if name in arrays:
+                arrays[name] = self._decoded(arrays[name], getattr(meta, key), name)
+        return Contents(
+            "store", arrays, provenance=meta.provenance,
+            class_names=None if meta.class_names is None else tuple(meta.class_names),
+        )  # fmt: skip
+
+    def verify(self) -> None:
+        """Compare every file with its checksum; raise where one differs."""
+        for shard in self._meta().shards:
+            for name, expected in shard.files.items():
+                path = self.path / shard.name / f"{name}.npy"
+                with self._open(path) as file:
+                    found = hashlib.file_digest(file, "sha256").hexdigest()
+                if found != expected:
+                    raise FileFormatError(
+                        f"{path} has the checksum {found[:12]}..., but {expected[:12]}... was "
+                        "written: it has changed since; restore it, or write the store again."
+                    )
+
+    def _commit(
+        self, meta: _Meta, data: CalibrationData, codes: dict[str, Array], *, keep: bool
+    ) -> None:
+        """A new shard, then the ``meta.json`` that names it, then no more of what it replaces."""
+        on_disk = [p.name for p in self.path.iterdir() if _SHARD_NAME.fullmatch(p.name)]
+        taken = [int(name[5:]) for name in [*on_disk, *(shard.name for shard in meta.shards)]]
+        named = {shard.name for shard in meta.shards}
+        for name in set(on_disk) - named:  # of writers that were killed
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        shard = f"part-{max(taken, default=-1) + 1:05d}"
+        with atomic_folder(self.path / shard) as folder:
+            files = {
+                name: _write_npy(folder / f"{name}.npy", values)
+                for name, values in {**arrays_of(data), **codes}.items()
+            }
+        kept = meta.shards if keep else ()
+        meta = replace(meta, shards=(*kept, _Shard(shard, len(data), files)))
+        text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(meta)}, indent=1)
+        with atomic_file(self.path / _META) as file:
+            file.write(text.encode())
+        for name in named - {s.name for s in meta.shards}:
+            shutil.rmtree(self.path / name, ignore_errors=True)
+
+    def _meta(self) -> _Meta:
+        path = self.path / _META
+        with self._open(path) as file:
+            content = file.read()
+        try:
+            found = json.loads(content)
+            if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
+                raise FileFormatError(f"{path} is not of a domaincal store.")
+            version = found.pop("version", None)
+            if not isinstance(version, int) or version > VERSION:
+                raise FileFormatError(
+                    f"{self.path} is a store of version {version}, this domaincal reads up to "
+                    f"{VERSION}; upgrade domaincal."
+                )
+            shards = tuple(_Shard(**shard) for shard in found.pop("shards"))
+            meta = _Meta(**found, shards=shards)
+            _check_meta(meta)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if isinstance(error, FileFormatError):
+                raise
+            raise FileFormatError(f"{path} is damaged ({error}); restore it.") from error
+        return meta
+
+    def _open(self, path: Path) -> BufferedReader:
+        try:
+            return open(path, "rb")
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if path.name == _META and not self.path.exists():
+                raise
+            raise FileFormatError(
+                f"{path} is missing: {self.path} is no complete store; restore it."
+            ) from error
+
+    def _require_bytes(self, meta: _Meta, name: str) -> None:
+        """The shards' files are as long as ``meta.json`` says, before memory is asked for."""
+        for shard in meta.shards:
+            path = self.path / shard.name / f"{name}.npy"
+            with self._open(path) as file:
+                shape, fortran, dtype = read_npy_header(file, path.stat().st_size, str(path))
+            columns = meta.columns[name]
+            expected = (shard.n_rows,) if columns is None else (shard.n_rows, columns)
+            if shape != expected or dtype != np.dtype(meta.dtypes[name]) or fortran:
+                raise FileFormatError(
+                    f"{path} holds {shape} of {dtype}, but {_META} says {expected} of "
+                    f"{meta.dtypes[name]}; the shards disagree, restore the file."
+                )
+
+    def _read_shard(self, shard: _Shard, name: str, out: Array) -> None:
+        path = self.path / shard.name / f"{name}.npy"
+        with self._open(path) as file:
+            read_npy_header(file, path.stat().st_size, str(path))
+            read_into(file, out, str(path))
+
+    def _decoded(self, codes: Array, names: Any, array: str) -> Array:
+        if codes.size and not 0 <= codes.min() <= codes.max() < len(names or ()):
+            raise FileFormatError(f"{self.path} has codes of {array} without a name; restore it.")
+        return np.array(names)[codes]
+
+
+def _with_names(meta: _Meta | None, data: CalibrationData) -> tuple[_Meta, dict[str, Array]]:
+    """Description of the data, and the codes of domains and groups among all names so far."""
+    codes: dict[str, Array] = {}
+    names: dict[str, Any] = {}
+    for array, key in _CODED.items():
+        values = getattr(data, array)
+        if values is None:
+            continue
+        before = (getattr(meta, key) if meta is not None else None) or []
+        inverse, found = pd.factorize(values)
+        place = {name: k for k, name in enumerate(before)}
+        for name in found.tolist():
+            place.setdefault(name, len(place))
+        names[key] = list(place)
+        codes[array] = np.array([place[name] for name in found.tolist()], np.int64)[inverse]
+    stored = {**arrays_of(data), **codes}
+    described = _Meta(
+        columns={name: v.shape[1] if v.ndim == 2 else None for name, v in stored.items()},
+        dtypes={name: v.dtype.str for name, v in stored.items()},
+        class_names=None if data.class_names is None else list(data.class_names),
+        provenance=dict(data.provenance) if meta is None else meta.provenance,
+        **names,
+    )
+    return described, codes
+
+
+def _require_same(old: _Meta, new: _Meta, path: Path) -> None:
+    """Rows that are appended look like those that are there."""
+
+    def facts(meta: _Meta) -> dict[str, Any]:
+        return {
+            "arrays and their columns": meta.columns,
+            "types": meta.dtypes,
+            "class names": meta.class_names,
+            "kind of domains": _kinds(meta.domain_names),
+            "kind of groups": _kinds(meta.group_names),
+        }
+
+    for (fact, before), after in zip(facts(old).items(), facts(new).values(), strict=True):
+        if before != after:
+            raise InputError(
+                f"the rows to append and the store {path} disagree in their {fact}: {after} and "
+                f"{before}; make them alike."
+            )
+
+
+def _kinds(names: Iterable[Any] | None) -> list[str] | None:
+    return None if names is None else sorted({type(name).__name__ for name in names})
+
+
+def _check_meta(meta: _Meta) -> None:
+    """Raise ValueError where ``meta.json`` cannot be true; its names never lead elsewhere."""
+    for shard in meta.shards:
+        if not _SHARD_NAME.fullmatch(shard.name):
+            raise ValueError(f"{shard.name!r} is no name of a shard")
+        if isinstance(shard.n_rows, bool) or not isinstance(shard.n_rows, int) or shard.n_rows < 1:
+            raise ValueError(f"{shard.name} has {shard.n_rows!r} rows")
+        if set(shard.files) != set(meta.columns):
+            raise ValueError(f"the arrays of {shard.name} are not those of the store")
+    if not set(meta.columns) <= set(ARRAYS) or set(meta.columns) != set(meta.dtypes):
+        raise ValueError("unknown arrays")
+    for name, dtype in meta.dtypes.items():
+        if np.dtype(dtype).kind not in "fiu" or (meta.columns[name] or 1) < 1:
+            raise ValueError(f"{name} of type {dtype}")
+    for names in (meta.domain_names, meta.group_names, meta.class_names):
+        if names is not None and (len(_kinds(names) or ()) > 1 or len(set(names)) < len(names)):
+            raise ValueError("names that are there twice, or of several types")
+
+
+def _write_npy(path: Path, values: Array) -> str:
+    """Write an array and bring it to the disk; the sha256 of the file."""
+    digest = hashlib.sha256()
+    with open(path, "wb") as file:
+        for part in _npy_bytes(np.ascontiguousarray(values)):
+            digest.update(part)
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
+    return digest.hexdigest()
+
+
+def _npy_bytes(values: Array) -> Iterator[bytes | memoryview]:
+    header = BytesIO()
+    npy.write_array_header_1_0(header, npy.header_data_from_array_1_0(values))
+    yield header.getvalue()
+    flat = values.reshape(-1).view(np.uint8)
+    for start in range(0, len(flat), _WRITTEN_AT_ONCE):
+        yield flat.data[start : start + _WRITTEN_AT_ONCE]

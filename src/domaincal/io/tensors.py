@@ -1,0 +1,101 @@
+"""``.safetensors`` and ``.pt`` of torch users, for reading only."""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from domaincal._errors import FileFormatError, InputError
+from domaincal._files import read_tensors
+from domaincal._optional import require
+from domaincal._typing import Array
+from domaincal.io.contents import ARRAYS, Contents, require_plausible_size
+
+
+def read_safetensors(path: Path) -> Contents:
+    """Tensors of a ``.safetensors`` file.
+
+    Tensors cannot hold strings: the metadata may have ``class_names``, and ``domain_names`` and
+    ``group_names`` for tensors of codes, each a JSON list.
+    """
+    tensors, metadata = read_tensors(path)
+    if "domaincal" in metadata:
+        raise FileFormatError(
+            f"{path} holds a calibrator, not data; read it with domaincal.load({str(path)!r})."
+        )
+    arrays = {name: tensors[name] for name in ARRAYS if name in tensors}
+    for array, key in (("domains", "domain_names"), ("groups", "group_names")):
+        if key in metadata and array in arrays:
+            arrays[array] = _decoded(arrays[array], _names(metadata[key], key), array)
+    class_names = metadata.get("class_names")
+    return Contents(
+        ".safetensors",
+        arrays,
+        class_names=None if class_names is None else _names(class_names, "class_names"),
+        ignored=tuple(sorted(set(tensors) - set(arrays))),
+    )
+
+
+def read_pt(path: Path) -> Contents:
+    """Tensors of a dictionary that ``torch.save`` wrote; nothing else in it is accepted."""
+    torch = require("torch", extra="torch", purpose="reading .pt")
+    if zipfile.is_zipfile(path):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                unpacked = sum(entry.file_size for entry in archive.infolist())
+        except zipfile.BadZipFile as error:
+            raise FileFormatError(f"{path} is no readable .pt file ({error}).") from error
+        require_plausible_size(path, unpacked, path.stat().st_size)
+    try:
+        # The loader that builds tensors and plain containers only, and executes nothing.
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # of many classes
+        if isinstance(error, MemoryError) or getattr(error, "errno", None):
+            raise
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise FileFormatError(
+            f"{path} cannot be read as tensors only ({first}); save a dictionary of tensors: "
+            "torch.save({'logits': logits, 'labels': labels}, path)."
+        ) from error
+    if not isinstance(loaded, dict):
+        raise FileFormatError(
+            f"{path} holds a {type(loaded).__name__}; save a dictionary of tensors: "
+            "torch.save({'logits': logits, 'labels': labels}, path)."
+        )
+    arrays = {name: _array(torch, path, name, loaded[name]) for name in ARRAYS if name in loaded}
+    return Contents(".pt", arrays, ignored=tuple(sorted({str(k) for k in loaded} - set(arrays))))
+
+
+def _array(torch: Any, path: Path, name: str, tensor: Any) -> Array:
+    if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
+        raise InputError(
+            f"{name} must be a dense tensor, got {type(tensor).__name__}; convert it with "
+            "torch.as_tensor (strings: integers that stand for them)."
+        )
+    require_plausible_size(path, tensor.numel() * tensor.element_size(), path.stat().st_size)
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.float()
+    try:
+        return tensor.contiguous().numpy()  # type: ignore[no-any-return]
+    except (TypeError, RuntimeError) as error:
+        raise InputError(f"{name} cannot be read as numbers ({error}).") from error
+
+
+def _names(text: str, key: str) -> tuple[str, ...]:
+    try:
+        names = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"the metadata {key!r} is no JSON list ({error}).") from error
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"the metadata {key!r} must be a JSON list of strings.")
+    return tuple(names)
+
+
+def _decoded(codes: Array, names: tuple[str, ...], array: str) -> Array:
+    if codes.dtype.kind not in "iu" or codes.size == 0 or codes.min() < 0:
+        raise InputError(f"{array} must be numbers of names, counted from 0.")
+    if codes.max() >= len(names):
+        raise InputError(f"{array} contains {codes.max()}, but there are {len(names)} names.")
+    return np.array(names)[codes]
