@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         MaxSoftmax,
         MultiDomainTemperatureScaling,
         TemperatureScaling,
+        load,
         logits_from_probabilities,
         logits_from_scores,
     )
@@ -87,6 +88,7 @@ _HOME = {
         "MaxSoftmax",
         "MultiDomainTemperatureScaling",
         "TemperatureScaling",
+        "load",
         "logits_from_probabilities",
         "logits_from_scores",
     ),

@@ -1,6 +1,7 @@
 """Calibrators: one file for each method, one signature for all."""
 
 from domaincal.calibrators._convert import logits_from_probabilities, logits_from_scores
+from domaincal.calibrators._model_file import load
 from domaincal.calibrators.bayesian_binning import BayesianBinning
 from domaincal.calibrators.domain_temperature import DomainTemperatureScaling
 from domaincal.calibrators.histogram_binning import HistogramBinning
@@ -17,6 +18,7 @@ __all__ = [
     "MaxSoftmax",
     "MultiDomainTemperatureScaling",
     "TemperatureScaling",
+    "load",
     "logits_from_probabilities",
     "logits_from_scores",
 ]

@@ -1,7 +1,9 @@
 """What every calibrator has in common."""
 
+import os
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,9 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_logits, non_finite_logits
 from domaincal.calibrators._card import card
+from domaincal.data.fingerprint import fingerprint
 from domaincal.kernels import plain
 from domaincal.kernels import rows as kernels
 from domaincal.statistics.blocks import Workers, row_blocks
+
+LearnedTypes: TypeAlias = Mapping[str, type | tuple[type, ...]]
 
 
 class Calibrator(BaseEstimator, ABC):
@@ -23,7 +28,16 @@ class Calibrator(BaseEstimator, ABC):
     __metadata_request__fit: ClassVar[dict[str, str]] = {"logits": UNUSED}
     __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"logits": UNUSED}
 
+    #: What a file of the calibrator holds, with the types.
+    _learned: ClassVar[LearnedTypes] = {
+        "n_classes_": int,
+        "data_fingerprint_": str,
+        "class_names_": (tuple, type(None)),
+    }
+
     n_classes_: int
+    data_fingerprint_: str
+    class_names_: tuple[str, ...] | None
 
     @abstractmethod
     def fit(
@@ -57,6 +71,15 @@ class Calibrator(BaseEstimator, ABC):
     ) -> Array:
         """Calibrated probabilities, shape (n, n_classes)."""
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what was learned to a ``.safetensors`` file, for :func:`domaincal.load`.
+
+        An earlier file of that name is replaced at the end, in one step.
+        """
+        from domaincal.calibrators._model_file import save_calibrator
+
+        save_calibrator(self, path)
+
     @property
     def n_features_in_(self) -> int:
         """Number of columns of ``logits`` in ``fit``, under scikit-learn's name."""
@@ -75,6 +98,12 @@ class Calibrator(BaseEstimator, ABC):
         if not hasattr(self, "n_classes_"):
             return str(super()._html_repr())
         return card(repr(self), self._facts(), self._drawing())
+
+    def _remember(self, logits: Array, labels: Array) -> None:
+        """What every fit learns of its rows; names of classes are told by who knows them."""
+        self.n_classes_ = logits.shape[1]
+        self.data_fingerprint_ = fingerprint(logits, labels)
+        self.class_names_ = None
 
     def _check(self, logits: ArrayLike) -> Array:
         check_is_fitted(self)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from domaincal._validation import (
     check_sample_weight,
     non_finite_logits,
 )
-from domaincal.calibrators._base import Calibrator, logit_blocks, probability_dtype
+from domaincal.calibrators._base import Calibrator, LearnedTypes, logit_blocks, probability_dtype
 from domaincal.calibrators._card import draw_maps
 from domaincal.calibrators._score_maps import LineMap, ScoreMap
 from domaincal.kernels import plain
@@ -35,6 +35,8 @@ class ScoreCalibrator(Calibrator):
     confidence of the predicted class; the other classes share the rest in the proportions of the
     softmax. With ``"one-vs-rest"`` there is one for each class, and the rows are normalised again.
     """
+
+    _learned: ClassVar[LearnedTypes] = {**Calibrator._learned, "maps_": list}
 
     scheme: Scheme
     maps_: list[ScoreMap]
@@ -80,7 +82,7 @@ class ScoreCalibrator(Calibrator):
             self._fit_map(scores[kept], hits[kept], weight)
             for scores, hits in self._scores_and_hits(z, labels)
         ]
-        self.n_classes_ = z.shape[1]
+        self._remember(z, labels)
         return self
 
     def predict_confidence(

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ import pandas as pd
 from domaincal._errors import BoundaryWarning, InputError, SmallDomainWarning, UnseenDomainWarning
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_domains, check_labels, check_logits, check_sample_weight
-from domaincal.calibrators._base import TemperatureCalibrator
+from domaincal.calibrators._base import LearnedTypes, TemperatureCalibrator
 from domaincal.calibrators._card import draw_temperatures
 from domaincal.calibrators.temperature import fit_pooled, why_at_bound
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
@@ -49,6 +49,15 @@ class DomainTemperatureScaling(TemperatureCalibrator):
     True
     """
 
+    _learned: ClassVar[LearnedTypes] = {
+        **TemperatureCalibrator._learned,
+        "temperature_": float,
+        "domain_temperatures_": pd.Series,
+        "domain_standard_errors_": pd.Series,
+        "used_domains_": np.ndarray,
+        "n_iter_": int,
+    }
+
     def fit(
         self,
         logits: ArrayLike,
@@ -79,7 +88,7 @@ class DomainTemperatureScaling(TemperatureCalibrator):
         weight = check_sample_weight(sample_weight, n_rows=len(z))
         fit, used = fit_domains(z, labels, codes, names, weight)
         pooled = fit_pooled(z, labels, weight)
-        self.n_classes_ = z.shape[1]
+        self._remember(z, labels)
         self.temperature_ = float(pooled.temperature[0])
         self.domain_temperatures_ = by_domain(fit.temperature, names, "temperature")
         self.domain_standard_errors_ = by_domain(fit.standard_error, names, "standard_error")

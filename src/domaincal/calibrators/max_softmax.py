@@ -1,5 +1,7 @@
 """No calibration: the softmax as it is."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
@@ -9,7 +11,7 @@ from domaincal._validation import (
     check_sample_weight,
     require_finite_logits,
 )
-from domaincal.calibrators._base import TemperatureCalibrator
+from domaincal.calibrators._base import LearnedTypes, TemperatureCalibrator
 
 
 class MaxSoftmax(TemperatureCalibrator):
@@ -20,6 +22,8 @@ class MaxSoftmax(TemperatureCalibrator):
     >>> MaxSoftmax().fit([[2.0, 0.0], [0.0, 1.0]], [0, 1]).predict_confidence([[0.0, 0.0]])
     array([0.5])
     """
+
+    _learned: ClassVar[LearnedTypes] = {**TemperatureCalibrator._learned, "temperature_": float}
 
     def fit(
         self,
@@ -46,10 +50,10 @@ class MaxSoftmax(TemperatureCalibrator):
             Ignored.
         """
         z = check_logits(logits)
-        check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
+        labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
         check_sample_weight(sample_weight, n_rows=len(z))
         require_finite_logits(z)
-        self.n_classes_ = z.shape[1]
+        self._remember(z, labels)
         self.temperature_ = 1.0
         return self
 

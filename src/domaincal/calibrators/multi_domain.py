@@ -1,44 +1,44 @@
 """Multi-domain temperature scaling: the temperature of a row, predicted from its features."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import is_regressor
+import pandas as pd
 
 from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike, FeatureRows, FloatArray
 from domaincal._validation import (
-    check_count,
     check_domains,
     check_features,
     check_labels,
     check_logits,
-    check_number,
-    check_option,
     check_sample_weight,
     non_finite_features,
     non_finite_logits,
     random_generator,
 )
-from domaincal.calibrators._base import TemperatureCalibrator
+from domaincal.calibrators._base import LearnedTypes, TemperatureCalibrator
 from domaincal.calibrators._head_warnings import (
     warn_of_no_domain,
     warn_of_poor_head,
     warn_of_subsample,
 )
 from domaincal.calibrators._heads import (
-    HEADS,
     SEARCH_ROWS,
     Head,
     HeadFit,
     HeadProblem,
     fit_head,
 )
+from domaincal.calibrators._heads.kernel import KernelMap
+from domaincal.calibrators._heads.neighbours import NeighbourMap
 from domaincal.calibrators._heads.search import no_search
+from domaincal.calibrators._md_ts_parameters import check_parameters
 from domaincal.calibrators._sorted_logits import SortedLogits
-from domaincal.calibrators._targets import AUTO_CLIP_FACTOR, TARGETS, Target, TemperatureTarget
+from domaincal.calibrators._targets import AUTO_CLIP_FACTOR, Target, TemperatureTarget
 from domaincal.calibrators.domain_temperature import (
+    DomainTemperatureScaling,
     by_domain,
     domain_facts,
     draw_domains,
@@ -127,6 +127,18 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
     (4000,)
     """
 
+    _learned: ClassVar[LearnedTypes] = {
+        **DomainTemperatureScaling._learned,
+        "clip_": tuple,
+        "head_": (LinearMap, KernelMap, NeighbourMap),
+        "head_parameters_": dict,
+        "head_search_": pd.DataFrame,
+        "head_rows_": int,
+        "_n_features": int,
+        "_of_logits": bool,
+        "_guard": TemperatureTarget,
+    }
+
     def __init__(
         self,
         head: Head | Any = "ols",
@@ -177,7 +189,7 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
             A weight counts as that many repetitions of the row; for the neighbours of "knn" it
             says only whether the row is there.
         """
-        self._check_parameters()
+        check_parameters(self)
         z = check_logits(logits)
         labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
         x: FeatureRows = (
@@ -204,7 +216,7 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         else:
             warn_of_no_domain(pooled)
 
-        self.n_classes_ = z.shape[1]
+        self._remember(z, labels)
         self.temperature_ = float(pooled.temperature[0])
         self.domain_temperatures_ = by_domain(fit.temperature, names, "temperature")
         self.domain_standard_errors_ = by_domain(fit.standard_error, names, "standard_error")
@@ -341,52 +353,3 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         else:
             low, high = self.clip
         return float(low), float(high)
-
-    def _check_parameters(self) -> None:
-        if not (self.head in HEADS if isinstance(self.head, str) else _is_regressor(self.head)):
-            raise InputError(
-                f"head must be one of {', '.join(map(repr, HEADS))} or an instance of a "
-                f"scikit-learn regressor, got {self.head!r}."
-            )
-        named = isinstance(self.features, str) and self.features == "logits"
-        if not (named or self.features is None):
-            raise InputError(
-                f"features must be 'logits' or None, got {type(self.features).__name__}; the "
-                "features of the rows are given to fit and predict."
-            )
-        check_option(self.target, "target", TARGETS)
-        check_option(self.domain_weight, "domain_weight", ("sample", "equal"))
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise InputError(f"fit_intercept must be True or False, got {self.fit_intercept!r}.")
-        if self.alpha is not None:
-            check_number(self.alpha, "alpha", low=0.0, high=np.inf, closed=True)
-            self._require_head("ridge", "alpha", "give a regressor with its own as head")
-        if self.nystroem is not None:
-            check_count(self.nystroem, "nystroem")
-            self._require_head("krr", "nystroem", "leave it out")
-        if isinstance(self.head, str) and self.head == "knn" and self.domain_weight == "equal":
-            raise InputError(
-                "domain_weight='equal' has no meaning for head='knn', whose neighbours are not "
-                "weighted; use domain_weight='sample'."
-            )
-        check_count(self.max_rows, "max_rows")
-        random_generator(self.random_state)
-        if self.clip is None or (isinstance(self.clip, str) and self.clip == "auto"):
-            return
-        pair = isinstance(self.clip, tuple | list) and len(self.clip) == 2
-        pair = pair and all(isinstance(end, int | float | np.number) for end in self.clip)
-        if not (pair and 0.0 < self.clip[0] < self.clip[1] < np.inf):
-            raise InputError(
-                f"clip must be 'auto', None or a pair 0 < low < high, got {self.clip!r}."
-            )
-
-    def _require_head(self, head: str, name: str, otherwise: str) -> None:
-        if not (isinstance(self.head, str) and self.head == head):
-            raise InputError(
-                f"{name}={getattr(self, name)!r} is for head={head!r} only, got head="
-                f"{self.head!r}; {otherwise}."
-            )
-
-
-def _is_regressor(head: Any) -> bool:
-    return not isinstance(head, type) and hasattr(head, "fit") and bool(is_regressor(head))

@@ -1,13 +1,14 @@
 """Temperature scaling: one temperature for all rows."""
 
 import warnings
+from typing import ClassVar
 
 import numpy as np
 
 from domaincal._errors import BoundaryWarning
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_labels, check_logits, check_sample_weight
-from domaincal.calibrators._base import TemperatureCalibrator
+from domaincal.calibrators._base import LearnedTypes, TemperatureCalibrator
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 
 
@@ -34,6 +35,13 @@ class TemperatureScaling(TemperatureCalibrator):
     >>> calibrator.predict_proba(data.logits).shape == data.logits.shape
     True
     """
+
+    _learned: ClassVar[LearnedTypes] = {
+        **TemperatureCalibrator._learned,
+        "temperature_": float,
+        "standard_error_": float,
+        "n_iter_": int,
+    }
 
     def fit(
         self,
@@ -63,7 +71,7 @@ class TemperatureScaling(TemperatureCalibrator):
         labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
         weight = check_sample_weight(sample_weight, n_rows=len(z))
         fit = fit_pooled(z, labels, weight)
-        self.n_classes_ = z.shape[1]
+        self._remember(z, labels)
         self.temperature_ = float(fit.temperature[0])
         self.standard_error_ = float(fit.standard_error[0])
         self.n_iter_ = fit.n_iter

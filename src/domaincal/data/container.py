@@ -100,7 +100,7 @@ class CalibrationData:
 
     def fingerprint(self) -> str:
         """Short text that tells these rows from others; fitted calibrators remember it."""
-        return fingerprint(self.logits, self.labels, features=self.features, domains=self.domains)
+        return fingerprint(self.logits, self.labels)
 
     def select(self, rows: ArrayLike | slice) -> "CalibrationData":
         """The given rows: indices, a boolean mask or a slice."""
