@@ -63,7 +63,14 @@ if TYPE_CHECKING:
         reliability_curve,
         smooth_calibration_error,
     )
-    from domaincal.selection import evaluate, score_table
+    from domaincal.selection import (
+        evaluate,
+        evaluate_leave_one_domain_out,
+        evaluate_split,
+        prediction_table,
+        score_table,
+        summary_table,
+    )
     from domaincal.statistics import BinSums, ErrorInterval
 
 # Loaded at first use (PEP 562): importing domaincal or asking for --help stays light.
@@ -126,7 +133,14 @@ _HOME = {
         "reliability_curve",
         "smooth_calibration_error",
     ),
-    "selection": ("evaluate", "score_table"),
+    "selection": (
+        "evaluate",
+        "evaluate_leave_one_domain_out",
+        "evaluate_split",
+        "prediction_table",
+        "score_table",
+        "summary_table",
+    ),
     "statistics": ("BinSums", "ErrorInterval"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

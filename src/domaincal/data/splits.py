@@ -21,7 +21,7 @@ def split_halves(
     by: SplitBy = "row",
     random_state: int | np.random.Generator = 0,
 ) -> tuple[CalibrationData, CalibrationData]:
-    """A random half of every domain, and the other half.
+    """A random half of every domain, and the other half; without domains, of all rows.
 
     Parameters
     ----------
@@ -59,8 +59,11 @@ def half_mask(
             raise InputError("all rows are of one group; by='group' needs at least two.")
         chosen = rng.permutation(len(names))[: (len(names) + 1) // 2]
         return np.isin(codes, chosen)
-    for name in data.domain_names:
-        rows = rng.permutation(np.flatnonzero(data.domains == name))
+    codes = np.zeros(len(data), int)
+    if data.domains is not None:
+        codes, _ = pd.factorize(data.domains, sort=True)
+    for k in range(codes.max() + 1):
+        rows = rng.permutation(np.flatnonzero(codes == k))
         first[rows[: (len(rows) + 1) // 2]] = True
     if first.all():
         raise InputError("every domain has a single row; a half needs at least two.")
@@ -132,10 +135,14 @@ def leave_one_domain_out(
     domain-1 100 50
     domain-2 100 50
     """
-    if len(data.domain_names) < 2:
-        raise InputError(
-            f"leaving a domain out needs at least two, the data have only {data.domain_names[0]!s}."
-        )
-    for name in data.domain_names.tolist():
+    for name in domains_to_leave_out(data):
         inside = data.domains == name
         yield name, data.select(~inside), data.select(inside)
+
+
+def domains_to_leave_out(data: CalibrationData) -> list[Any]:
+    """Names of the domains, of which there are at least two."""
+    names = data.domain_names.tolist()
+    if len(names) < 2:
+        raise InputError(f"leaving a domain out needs at least two, the data have only {names[0]}.")
+    return names

@@ -2,15 +2,13 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from domaincal.calibrators import MaxSoftmax, MultiDomainTemperatureScaling, TemperatureScaling
-from domaincal.calibrators._base import TemperatureCalibrator
-from domaincal.data import split_domains, split_halves
+from domaincal.data import CalibrationData
 from domaincal.datasets import make_multi_domain
 from domaincal.metrics import DomainMean, mean_over_domains
-from domaincal.selection import score_table
+from domaincal.selection import evaluate_split
 
 
 @dataclass(frozen=True)
@@ -41,25 +39,22 @@ class DemoResult:
         )
 
 
+def demo_data(seed: int = 0) -> tuple[CalibrationData, "pd.Series[float]"]:
+    """The synthetic domains, and the true temperature of each."""
+    return make_multi_domain(n_domains=30, n_rows=1000, random_state=seed)
+
+
 def run_demo(seed: int = 0) -> DemoResult:
     """MSP, TS and MD-TS on synthetic domains: half of the InD rows calibrate, the rest is scored.
 
     Every third of 30 domains is OOD. 20 bins, as the paper uses for small domains.
     """
-    data, truth = make_multi_domain(n_domains=30, n_rows=1000, random_state=seed)
-    ind, ood = split_domains(data, data.domain_names[::3].tolist())
-    train, test = split_halves(ind, random_state=seed)
-    methods: dict[str, TemperatureCalibrator] = {
+    data, truth = demo_data(seed)
+    methods = {
         "MSP": MaxSoftmax(),
         "TS": TemperatureScaling(),
         "MD-TS": MultiDomainTemperatureScaling(),
     }
-    for method in methods.values():
-        y = np.asarray(train.labels)
-        method.fit(train.logits, y, features=train.features, domains=train.domains)
-    tables = [
-        score_table(methods, rows, n_bins=20).assign(kind=kind)
-        for kind, rows in (("InD", test), ("OOD", ood))
-    ]
-    table = pd.concat(tables, ignore_index=True)
+    ood = data.domain_names[::3].tolist()
+    table = evaluate_split(methods, data, ood=ood, n_bins=20, random_state=seed)
     return DemoResult(table.assign(true_temperature=table["domain"].map(truth)))

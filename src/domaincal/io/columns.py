@@ -65,15 +65,18 @@ def layout_of(columns: Sequence[str], class_names: tuple[str, ...] | None = None
 
 def frame_of(data: CalibrationData) -> pd.DataFrame:
     """The rows as a table."""
-    parts = [single_columns(data), block_frame("logits", data.logits, data.class_names)]
+    names = data.class_names
+    parts = [single_columns(data, names), block_frame("logits", data.logits, names)]
     if data.features is not None:
         parts.append(block_frame("features", data.features))
     return pd.concat(parts, axis=1)
 
 
-def single_columns(data: CalibrationData) -> pd.DataFrame:
-    """Columns label, domain and group, as far as they are known."""
+def single_columns(data: CalibrationData, names: tuple[str, ...] | None) -> pd.DataFrame:
+    """Columns label (by name, where classes have names), domain and group, as far as known."""
     given = {column: getattr(data, array) for array, column in SINGLE.items()}
+    if names is not None and data.labels is not None:
+        given["label"] = np.array(names)[data.labels]
     known = {column: values for column, values in given.items() if values is not None}
     return pd.DataFrame(known, index=pd.RangeIndex(len(data)))
 

@@ -49,7 +49,10 @@ def read_csv(path: Path) -> Contents:
         array: frame[list(names)].to_numpy(np.float64) for array, names in layout.blocks.items()
     }
     for array, column in layout.single.items():
-        arrays[array] = _numbers_or_texts(frame[column].to_numpy(object), column)
+        texts = _texts(frame[column], column)
+        # A class may be called 3.
+        named = array == "labels" and texts.isin(layout.class_names or ()).all()
+        arrays[array] = texts.to_numpy(str) if named else _numbers_or_texts(texts)
     return Contents(".csv", arrays, class_names=layout.class_names, ignored=layout.ignored)
 
 
@@ -99,15 +102,19 @@ def _frame(path: Path, columns: list[str], layout: Layout) -> pd.DataFrame:
     raise FileFormatError(f"{path} is no readable .csv file.")
 
 
-def _numbers_or_texts(values: Array, column: str) -> Array:
-    """Integers where all cells are whole numbers as one writes them (007 is a name), else texts."""
-    texts = pd.Series(values, dtype=object)
+def _texts(cells: "pd.Series[Any]", column: str) -> "pd.Series[Any]":
+    texts = cells.astype(object)
     empty = (texts.isna() | (texts == "")).to_numpy()
     if empty.any():
         raise InputError(
             f"the column {column!r} is empty in row {int(np.argmax(empty))}; fill it, or drop the "
             "row."
         )
+    return texts
+
+
+def _numbers_or_texts(texts: "pd.Series[Any]") -> Array:
+    """Integers where all cells are whole numbers as one writes them (007 is a name), else texts."""
     if texts.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all():
         return texts.astype(np.int64).to_numpy()
-    return np.asarray(texts.to_numpy(object), dtype=str)
+    return texts.to_numpy(str)

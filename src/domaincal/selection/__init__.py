@@ -1,5 +1,15 @@
 """Comparing calibrators."""
 
 from domaincal.selection.evaluate import evaluate, score_table
+from domaincal.selection.predictions import prediction_table
+from domaincal.selection.protocols import evaluate_leave_one_domain_out, evaluate_split
+from domaincal.selection.summary import summary_table
 
-__all__ = ["evaluate", "score_table"]
+__all__ = [
+    "evaluate",
+    "evaluate_leave_one_domain_out",
+    "evaluate_split",
+    "prediction_table",
+    "score_table",
+    "summary_table",
+]

@@ -1,21 +1,20 @@
 """The results table: one row for each method and domain."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
-
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 
-from domaincal._errors import InputError
 from domaincal._validation import check_domains
 from domaincal.data import CalibrationData
 from domaincal.metrics import brier_score, negative_log_likelihood
 from domaincal.metrics.domains import domain_rows
+from domaincal.selection.fitting import (
+    Calibrators,
+    fitted_to,
+    labels_of,
+    named,
+    require_same_classes,
+)
 from domaincal.statistics import BinSums
-
-# A calibrator, several, or several by name.
-Calibrators: TypeAlias = Any
 
 COLUMNS = (
     "method", "domain", "n", "accuracy", "mean_confidence",
@@ -53,11 +52,9 @@ def evaluate(
     >>> len(table) == 2 * 20
     True
     """
-    y = _labels(train, "train")
-    fitted = {
-        name: clone(calibrator).fit(train.logits, y, features=train.features, domains=train.domains)
-        for name, calibrator in _named(calibrators).items()
-    }
+    labels_of(train, "train")
+    labels_of(test, "test")
+    fitted = {name: fitted_to(c, train) for name, c in named(calibrators).items()}
     return score_table(fitted, test, n_bins=n_bins)
 
 
@@ -79,11 +76,12 @@ def score_table(fitted: Calibrators, test: CalibrationData, *, n_bins: int = 15)
     >>> dc.score_table(fitted, data)["domain"].tolist()
     ['domain-0', 'domain-1']
     """
-    y = _labels(test, "test")
+    y = labels_of(test, "test")
     domains = np.full(len(test), "all") if test.domains is None else test.domains
     codes, names = check_domains(domains, n_rows=len(test), needed_by="score_table")
     records = []
-    for method, calibrator in _named(fitted).items():
+    for method, calibrator in named(fitted).items():
+        require_same_classes(calibrator, test)
         for name, rows in domain_rows(codes, names):
             part = test.select(rows)
             given = {"features": part.features, "domains": part.domains}
@@ -100,43 +98,3 @@ def score_table(fitted: Calibrators, test: CalibrationData, *, n_bins: int = 15)
                 negative_log_likelihood(p, y[rows]), brier_score(p, y[rows]),
             ))  # fmt: skip
     return pd.DataFrame(records, columns=list(COLUMNS))
-
-
-def _labels(data: CalibrationData, argument: str) -> Any:
-    if not isinstance(data, CalibrationData):
-        raise InputError(
-            f"{argument} must be CalibrationData, got {type(data).__name__}; make it with "
-            "domaincal.CalibrationData(logits, labels=..., features=..., domains=...)."
-        )
-    if data.labels is None:
-        raise InputError(f"{argument} has no labels; pass CalibrationData(..., labels=...).")
-    return data.labels
-
-
-def _named(calibrators: Calibrators) -> dict[str, Any]:
-    """Calibrators by name: the class, or its full repr where a class occurs twice."""
-    if isinstance(calibrators, Mapping):
-        listed = list(calibrators.values())
-    else:
-        listed = list(calibrators) if isinstance(calibrators, Sequence) else [calibrators]
-    if not listed:
-        raise InputError("calibrators is empty; pass at least one calibrator.")
-    for calibrator in listed:
-        if isinstance(calibrator, type) or not hasattr(calibrator, "predict_confidence"):
-            raise InputError(
-                f"calibrators holds {calibrator!r}, which is no calibrator; pass instances, e.g. "
-                "domaincal.TemperatureScaling()."
-            )
-    if isinstance(calibrators, Mapping):
-        return dict(calibrators)
-    classes = [type(calibrator).__name__ for calibrator in listed]
-    names = [
-        repr(c) if classes.count(name) > 1 else name
-        for c, name in zip(listed, classes, strict=True)
-    ]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(
-            f"calibrators holds {twice} twice; pass a mapping from names to calibrators."
-        )
-    return dict(zip(names, listed, strict=True))

@@ -1,0 +1,76 @@
+"""From calibrators and data to fitted calibrators."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from sklearn.base import clone
+
+from domaincal._errors import InputError
+from domaincal._typing import Array
+from domaincal.data import CalibrationData
+
+# A calibrator, several, or several by name.
+Calibrators: TypeAlias = Any
+
+
+def fitted_to(calibrator: Any, data: CalibrationData) -> Any:
+    """A clone of the calibrator, fitted to the data; it remembers the names of the classes."""
+    y = labels_of(data, "data")
+    fitted = clone(calibrator)
+    fitted.fit(data.logits, y, features=data.features, domains=data.domains)
+    fitted.class_names_ = data.class_names
+    return fitted
+
+
+def require_same_classes(fitted: Any, data: CalibrationData) -> None:
+    """Refuse columns that are known to be other classes than those of the fit."""
+    known = getattr(fitted, "class_names_", None)
+    if known is None or data.class_names is None or known == data.class_names:
+        return
+    different = [pair for pair in zip(known, data.class_names, strict=False) if pair[0] != pair[1]]
+    where = f", e.g. {different[0][1]!r} in place of {different[0][0]!r}" if different else ""
+    raise InputError(
+        f"the classes of the data are not those of the fit, or in another order{where}; bring the "
+        "columns of the logits into the order of the fit."
+    )
+
+
+def labels_of(data: CalibrationData, argument: str) -> Array:
+    """The labels, which an evaluation cannot do without."""
+    if not isinstance(data, CalibrationData):
+        raise InputError(
+            f"{argument} must be CalibrationData, got {type(data).__name__}; make it with "
+            "domaincal.CalibrationData(logits, labels=..., features=..., domains=...)."
+        )
+    if data.labels is None:
+        raise InputError(f"{argument} has no labels; pass CalibrationData(..., labels=...).")
+    return data.labels
+
+
+def named(calibrators: Calibrators) -> dict[str, Any]:
+    """Calibrators by name: the class, or its full repr where a class occurs twice."""
+    if isinstance(calibrators, Mapping):
+        listed = list(calibrators.values())
+    else:
+        listed = list(calibrators) if isinstance(calibrators, Sequence) else [calibrators]
+    if not listed:
+        raise InputError("calibrators is empty; pass at least one calibrator.")
+    for calibrator in listed:
+        if isinstance(calibrator, type) or not hasattr(calibrator, "predict_confidence"):
+            raise InputError(
+                f"calibrators holds {calibrator!r}, which is no calibrator; pass instances, e.g. "
+                "domaincal.TemperatureScaling()."
+            )
+    if isinstance(calibrators, Mapping):
+        return dict(calibrators)
+    classes = [type(calibrator).__name__ for calibrator in listed]
+    names = [
+        repr(c) if classes.count(name) > 1 else name
+        for c, name in zip(listed, classes, strict=True)
+    ]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"calibrators holds {twice} twice; pass a mapping from names to calibrators."
+        )
+    return dict(zip(names, listed, strict=True))

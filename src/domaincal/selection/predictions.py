@@ -1,0 +1,49 @@
+"""What a fitted calibrator says of rows, as a table."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from domaincal.data import CalibrationData
+from domaincal.io.columns import block_frame, single_columns
+from domaincal.selection.fitting import require_same_classes
+
+
+def prediction_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
+    """Prediction, confidence and probabilities of each row.
+
+    Returns
+    -------
+    DataFrame
+        One row for each row of the data: label, domain and group as far as they are known;
+        predicted (the argmax of the logits), its calibrated confidence, the temperature (where the
+        method has one), and prob_* of each class. Classes by name, where names are known.
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=2, n_classes=3, random_state=0)
+    >>> fitted = dc.TemperatureScaling().fit(data.logits, data.labels)
+    >>> dc.prediction_table(fitted, data).columns.tolist()
+    ['label', 'domain', 'predicted', 'confidence', 'temperature', 'prob_0', 'prob_1', 'prob_2']
+    """
+    require_same_classes(fitted, data)
+    given = {"features": data.features, "domains": data.domains}
+    names = data.class_names or getattr(fitted, "class_names_", None)
+    predicted = np.argmax(data.logits, axis=1)
+    said = {
+        "predicted": predicted if names is None else np.array(names)[predicted],
+        "confidence": fitted.predict_confidence(data.logits, **given),
+    }
+    if hasattr(fitted, "predict_temperature"):
+        said["temperature"] = fitted.predict_temperature(data.logits, **given)
+    probabilities = fitted.predict_proba(data.logits, **given)
+    return pd.concat(
+        [
+            single_columns(data, names),
+            pd.DataFrame(said),
+            block_frame("probabilities", probabilities, names),
+        ],
+        axis=1,
+    )

@@ -1,0 +1,142 @@
+"""Protocols: which rows calibrate and which are scored, on one data set."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from domaincal._typing import Array
+from domaincal.data import CalibrationData
+from domaincal.data.splits import SplitBy, domains_to_leave_out, half_mask, matching_domains
+from domaincal.selection.evaluate import score_table
+from domaincal.selection.fitting import Calibrators, fitted_to, labels_of, named
+
+#: Goes through the steps of a long evaluation and may show how far it is, like ``tqdm.tqdm``.
+Track: TypeAlias = Callable[[Sequence[Any]], Iterable[Any]]
+
+
+def evaluate_split(
+    calibrators: Calibrators,
+    data: CalibrationData,
+    *,
+    ood: str | Iterable[Any] = (),
+    by: SplitBy = "row",
+    n_bins: int = 15,
+    random_state: int = 0,
+    track: Track = iter,
+) -> pd.DataFrame:
+    """Fit on a random half of every InD domain; score the other half, and the OOD domains.
+
+    Parameters
+    ----------
+    calibrators : calibrator, sequence of calibrators, or mapping from names to calibrators
+    data : CalibrationData
+        With labels and domains.
+    ood : domain, pattern or list of them, default none
+        Domains that are kept from the fit, as in :func:`split_domains`.
+    by : {"row", "group"}, default "row"
+        ``"group"``: no group is both fitted and scored, in whatever domains it occurs.
+    n_bins : int, default 15
+    random_state : int, default 0
+        Seed of the halves.
+    track : callable, optional
+        Wraps the list of methods, to show progress, e.g. ``tqdm.tqdm``.
+
+    Returns
+    -------
+    DataFrame
+        As from :func:`score_table`, with a column ``kind``: "InD" or "OOD".
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=6, random_state=0)
+    >>> table = dc.evaluate_split(dc.TemperatureScaling(), data, ood="*-[45]")
+    >>> table.groupby("kind")["domain"].nunique().to_dict()
+    {'InD': 4, 'OOD': 2}
+    """
+    labels_of(data, "data")
+    asked = [ood] if isinstance(ood, str) else list(ood)
+    outside = np.zeros(len(data), bool)
+    if asked:
+        outside = pd.Series(data.domains).isin(matching_domains(data, asked)).to_numpy()
+    first = np.zeros(len(data), bool)
+    if by == "group":
+        first = half_mask(data, by=by, random_state=random_state)
+    else:
+        first[~outside] = half_mask(data.select(~outside), by=by, random_state=random_state)
+    parts = {"InD": data.select(~first & ~outside)}
+    if asked:
+        parts["OOD"] = data.select(~first & outside)
+    return _score(calibrators, data.select(first & ~outside), parts, n_bins, track)
+
+
+def evaluate_leave_one_domain_out(
+    calibrators: Calibrators,
+    data: CalibrationData,
+    *,
+    by: SplitBy = "row",
+    n_bins: int = 15,
+    random_state: int = 0,
+    track: Track = iter,
+) -> pd.DataFrame:
+    """Score each domain with calibrators fitted on all others, as the next domain would be.
+
+    Parameters
+    ----------
+    calibrators : calibrator, sequence of calibrators, or mapping from names to calibrators
+    data : CalibrationData
+        With labels and at least two domains.
+    by : {"row", "group"}, default "row"
+        ``"group"``: fit on one random half of the groups, score the other, so that no group is on
+        both sides.
+    n_bins : int, default 15
+    random_state : int, default 0
+        Seed of the halves of groups.
+    track : callable, optional
+        Wraps the list of domains, to show progress, e.g. ``tqdm.tqdm``.
+
+    Returns
+    -------
+    DataFrame
+        As from :func:`score_table`, with a column ``kind``, which is "OOD" everywhere.
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=4, random_state=0)
+    >>> methods = {"TS": dc.TemperatureScaling(), "MD-TS": dc.MultiDomainTemperatureScaling()}
+    >>> table = dc.evaluate_leave_one_domain_out(methods, data)
+    >>> dc.compare_methods(table, "MD-TS", "TS").n_domains
+    4
+    """
+    labels_of(data, "data")
+    fit: Array = np.ones(len(data), bool)
+    scored = fit
+    if by == "group":
+        fit = half_mask(data, by=by, random_state=random_state)
+        scored = ~fit
+    tables = []
+    for domain in track(domains_to_leave_out(data)):
+        own = data.domains == domain
+        train, test = data.select(fit & ~own), data.select(scored & own)
+        tables.append(_score(calibrators, train, {"OOD": test}, n_bins, iter))
+    table = pd.concat(tables, ignore_index=True)
+    order = {name: k for k, name in enumerate(named(calibrators))}
+    return table.sort_values("method", key=lambda m: m.map(order), kind="stable", ignore_index=True)
+
+
+def _score(
+    calibrators: Calibrators,
+    train: CalibrationData,
+    parts: dict[str, CalibrationData],
+    n_bins: int,
+    track: Track,
+) -> pd.DataFrame:
+    tables = []
+    for method, calibrator in track(list(named(calibrators).items())):
+        fitted = {method: fitted_to(calibrator, train)}
+        for kind, rows in parts.items():
+            tables.append(score_table(fitted, rows, n_bins=n_bins).assign(kind=kind))
+    return pd.concat(tables, ignore_index=True)
