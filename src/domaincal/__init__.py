@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         split_halves,
     )
     from domaincal.datasets import make_multi_domain
-    from domaincal.io import Inspection, Store, convert, inspect, read, write
+    from domaincal.io import Inspection, Store, convert, inspect, read, write, write_table
     from domaincal.metrics import (
         BrierDecomposition,
         DomainMean,
@@ -64,6 +64,8 @@ if TYPE_CHECKING:
         smooth_calibration_error,
     )
     from domaincal.selection import (
+        Gate,
+        check_gate,
         evaluate,
         evaluate_leave_one_domain_out,
         evaluate_split,
@@ -107,7 +109,7 @@ _HOME = {
         "split_halves",
     ),
     "datasets": ("make_multi_domain",),
-    "io": ("Inspection", "Store", "convert", "inspect", "read", "write"),
+    "io": ("Inspection", "Store", "convert", "inspect", "read", "write", "write_table"),
     "metrics": (
         "BrierDecomposition",
         "DomainMean",
@@ -134,6 +136,8 @@ _HOME = {
         "smooth_calibration_error",
     ),
     "selection": (
+        "Gate",
+        "check_gate",
         "evaluate",
         "evaluate_leave_one_domain_out",
         "evaluate_split",

@@ -19,7 +19,7 @@ def _run(*arguments):
 def test_demo_prints_the_table_of_every_domain():
     result = _run("demo")
     assert result.exit_code == 0
-    seen, unseen = result.output.split("OOD: never seen")
+    seen, unseen = result.output.split("OOD domains, never seen")
     assert len(re.findall(r"domain-\d\d", seen)) == 20
     assert len(re.findall(r"domain-\d\d", unseen)) == 10
     assert max(map(len, result.output.splitlines())) <= 80
@@ -28,7 +28,9 @@ def test_demo_prints_the_table_of_every_domain():
 
 def test_demo_as_json_is_the_results_table():
     result = _run("demo", "--seed", "3", "--json")
-    records = json.loads(result.output)
+    document = json.loads(result.output)
+    assert (document["document"], document["version"]) == ("domaincal demo", 1)
+    records = document["table"]
     table = run_demo(3).table
     assert len(records) == len(table) == 90
     assert records[7]["ece"] == pytest.approx(table.loc[7, "ece"])

@@ -1,30 +1,60 @@
-"""Entry point ``domaincal`` and its verbs; heavy packages are imported inside them."""
+"""Entry point ``domaincal``: the verbs, and one line for everything that may go wrong."""
+
+import sys
+from typing import Any
 
 import click
 
+from domaincal._errors import DomaincalError
+from domaincal.cli.apply import apply
+from domaincal.cli.console import warnings_in_one_line
+from domaincal.cli.convert import convert
+from domaincal.cli.demo import demo
+from domaincal.cli.evaluate import evaluate
+from domaincal.cli.fit import fit
+from domaincal.cli.inspect import inspect
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class _Verbs(click.Group):
+    """Verbs in the order of a day's work; errors in one line, on stderr, with exit status 1."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            with warnings_in_one_line():
+                result = super().invoke(ctx)
+                sys.stdout.flush()  # a full disk behind a redirection shows here
+            return result
+        except DomaincalError as error:
+            raise _failure(str(error)) from error
+        except BrokenPipeError:  # the reader has what it wanted; click ends quietly
+            raise
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            raise _failure(f"{place}{error.strerror or error}") from error
+        except MemoryError as error:
+            raise _failure(
+                f"not enough memory ({error}); use a machine with more, or fewer rows."
+            ) from error
+
+
+def _failure(message: str) -> click.ClickException:
+    return click.ClickException(" ".join(message.split()))
+
+
+@click.group(
+    cls=_Verbs,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Try it on synthetic data: domaincal demo -o scores.npz; domaincal inspect scores.npz. "
+    "Exit status: 0 success, 1 error, 2 wrong usage, 3 a gate (evaluate --fail-above) that did "
+    "not hold.",
+)
 @click.version_option(package_name="domaincal")
 def main() -> None:
     """Confidence that means what it says, in every domain and in the next one."""
 
 
-@main.command()
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True,
-    help="Seed of the synthetic data.",
-)  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the results table as JSON.")
-def demo(seed: int, as_json: bool) -> None:
-    """Compare MSP, TS and MD-TS on synthetic domains, seen and unseen.
-
-    Example: domaincal demo --seed 1
-    """
-    from domaincal.cli.tables import print_demo
-    from domaincal.experiments.demo import run_demo
-
-    result = run_demo(seed)
-    if as_json:
-        click.echo(result.table.to_json(orient="records", indent=1))
-    else:
-        print_demo(result)
+for _verb in (demo, inspect, convert, fit, apply, evaluate):
+    main.add_command(_verb)

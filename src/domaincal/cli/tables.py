@@ -1,69 +1,174 @@
 """Results as tables on a terminal."""
 
-from rich.console import Console
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from rich.markup import escape
 from rich.table import Table
 
-from domaincal.experiments.demo import DemoResult
+from domaincal.cli.console import console, records, say
+from domaincal.selection import summary_table
 
-_KINDS = {"InD": "seen in calibration, other rows", "OOD": "never seen"}
+if TYPE_CHECKING:
+    from domaincal.cli.evaluation import Evaluation
+    from domaincal.experiments.demo import DemoResult
+    from domaincal.io import Inspection
+    from domaincal.selection.gate import Gate
+
+_KINDS = {"InD": "InD domains", "OOD": "OOD domains, never seen"}
+_LEGEND = (
+    "Floor: ECE that a calibrated model would have; excess: ECE less floor; gap: |mean confidence "
+    "- accuracy|; all in %."
+)
+# More domains than that are left to --json, but for the worst.
+_SHOWN_DOMAINS = 60
+_WORST_DOMAINS = 20
+_SHOWN_NAMES = 12
 
 
-def print_demo(result: DemoResult) -> None:
+def print_demo(result: "DemoResult") -> None:
     """ECE of each domain and method, all scores over domains, and the result in words."""
-    console = Console()
-    console.print(_ece_table(result))
-    console.print(_summary(result))
-    console.print(result.sentence())
+    truth = result.table.drop_duplicates("domain").set_index("domain")["true_temperature"]
+    extra = {"true T": truth.map("{:.2f}".format)}
+    screen = console()
+    screen.print(_ece_table(result.table, "ECE of each domain in %, 20 bins", extra))
+    screen.print(_means_table(summary_table(result.table)))
+    say(
+        "MSP: softmax as it is. TS: one temperature. MD-TS: one for each row, predicted from its "
+        f"features. {_LEGEND}\n{result.sentence()}"
+    )
 
 
-def _ece_table(result: DemoResult) -> Table:
-    methods = result.table["method"].unique().tolist()
-    table = _table("ECE of each domain in %, 20 bins", "domain", "n", "true T", *methods)
+def print_evaluation(
+    result: "Evaluation", comparisons: list[dict[str, Any]], gate: "Gate | None"
+) -> None:
+    """ECE of each domain and method, all scores over domains, comparisons, the gate."""
+    say(result.sentence)
+    table = result.table
+    accuracy = table.drop_duplicates("domain").set_index("domain")["accuracy"]
+    worst = _worst_domains(table)
+    title = f"ECE of each domain in %, {result.protocol['n_bins']} bins"
+    if len(worst) < table["domain"].nunique():
+        title += f"; the worst {len(worst)} of {table['domain'].nunique()} domains (all: --json)"
+    screen = console()
+    shown = table[table["domain"].isin(worst)]
+    screen.print(_ece_table(shown, title, {"accuracy": accuracy.map(_percent)}))
+    screen.print(_means_table(result.means))
+    say(_LEGEND)
+    for found in comparisons:
+        say(_comparison(found))
+    if gate is not None:
+        say(gate.sentence())
+
+
+def print_inspection(found: "Inspection") -> None:
+    """What is in a file."""
+    features = "no features" if found.n_features is None else f"{found.n_features} features"
+    say(
+        f"{found.path} ({found.format}): {found.n_rows} rows, {found.n_classes} classes, "
+        f"{features}, {len(found.domains)} domain{'s' if len(found.domains) > 1 else ''}"
+    )
+    say("arrays: " + ", ".join(f"{name} ({kind})" for name, kind in found.arrays.items()))
+    if found.class_names is not None:
+        more = ", ..." if len(found.class_names) > _SHOWN_NAMES else ""
+        say("classes: " + ", ".join(found.class_names[:_SHOWN_NAMES]) + more)
+    for key, value in found.provenance.items():
+        say(f"{key}: {value}")
+    say(f"fingerprint: {found.fingerprint}")
+    if found.ignored:
+        more = ", ..." if len(found.ignored) > _SHOWN_NAMES else ""
+        say("ignored: " + ", ".join(found.ignored[:_SHOWN_NAMES]) + more)
+    table = _table("Domains, with the softmax as it is", "domain", "n", "accuracy %",
+                   "confidence %", "classes")  # fmt: skip
+    for row in records(found.domains.head(_SHOWN_DOMAINS)):
+        table.add_row(
+            escape(str(row["domain"])), str(row["n"]), _percent(row["accuracy"]),
+            _percent(row["mean_confidence"]), str(row["classes"]),
+        )  # fmt: skip
+    console().print(table)
+    if len(found.domains) > _SHOWN_DOMAINS:
+        say(f"{len(found.domains) - _SHOWN_DOMAINS} more domains: --json has all.")
+    for oddity in found.odd:
+        say(f"odd: {oddity}")
+    if not found.odd:
+        say("Nothing odd.")
+
+
+def print_model(calibrator: Any) -> None:
+    """What a calibrator has learned."""
+    say(repr(calibrator))
+    facts = {**calibrator._facts(), "fitted on": calibrator.data_fingerprint_}
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        say(f"  {name:{width}}  {value}")
+
+
+def _ece_table(table: pd.DataFrame, title: str, extra: "dict[str, pd.Series[str]]") -> Table:
+    methods = table["method"].unique().tolist()
+    out = _table(title, "domain", "n", *extra, *methods)
     for kind, meaning in _KINDS.items():
-        table.add_row(f"[bold]{kind}: {meaning}[/]")
-        for domain, part in result.table[result.table["kind"] == kind].groupby("domain"):
+        rows = table[table["kind"] == kind]
+        if rows.empty:
+            continue
+        out.add_row(f"[bold]{meaning}[/]")
+        for domain, part in rows.groupby("domain"):
             ece = part.set_index("method")["ece"]
-            table.add_row(
-                str(domain),
+            out.add_row(
+                escape(str(domain)),
                 str(part["n"].iloc[0]),
-                f"{part['true_temperature'].iloc[0]:.2f}",
+                *(column[domain] for column in extra.values()),
                 *(_percent(ece[method]) for method in methods),
             )
-        table.add_section()
-    return table
+        out.add_section()
+    return out
 
 
-def _summary(result: DemoResult) -> Table:
-    scores = ("ece", "floor", "excess", "gap", "nll")
-    columns = ("domains", "ECE %", "floor", "excess", "gap", "NLL")
-    table = _table("Mean over domains ± standard error", "", *columns)
-    for kind in _KINDS:
-        for method in result.table["method"].unique():
-            mean = {score: result.mean(score, method, kind) for score in scores}
-            ece = mean["ece"]
+def _means_table(means: pd.DataFrame) -> Table:
+    table = _table("Mean over domains ± standard error", "", "domains", "ECE %", "worst", "floor",
+                   "excess", "gap", "NLL")  # fmt: skip
+    for _, rows in means.groupby("kind", sort=False):
+        for row in records(rows):
             table.add_row(
-                f"{kind} {method}",
-                str(ece.n_domains),
-                f"{_percent(ece.mean)} ± {_percent(ece.standard_error)}",
-                *(_percent(mean[score].mean) for score in ("floor", "excess", "gap")),
-                f"{mean['nll'].mean:.3f}",
+                escape(f"{row['kind']} {row['method']}"),
+                str(row["n_domains"]),
+                f"{_percent(row['ece'])} ± {_percent(row['ece_standard_error'])}",
+                *(_percent(row[score]) for score in ("worst_ece", "floor", "excess", "gap")),
+                f"{row['nll']:.3f}",
             )
         table.add_section()
-    table.caption = (
-        "MSP: softmax as it is. TS: one temperature. MD-TS: one for each row, predicted from its "
-        "features. Floor: ECE that a calibrated model would have; excess: ECE less floor; gap: "
-        "|mean confidence - accuracy|, in %."
-    )
     return table
+
+
+def _comparison(found: dict[str, Any]) -> str:
+    """One comparison in words."""
+    points = 100 * found["difference"]
+    if not found["low"] <= 0.0 <= found["high"] and found["n_domains"] > 1:
+        verdict = "better" if points < 0 else "worse"
+        verdict = f"{found['method']} is {verdict} than {found['against']}"
+    else:
+        verdict = f"no clear difference between {found['method']} and {found['against']}"
+    return (
+        f"{found['kind']}: {verdict}: ECE {points:+.2f} points (95% interval "
+        f"{100 * found['low']:+.2f} to {100 * found['high']:+.2f}), lower in {found['wins']} of "
+        f"{found['n_domains']} domains."
+    )
+
+
+def _worst_domains(table: pd.DataFrame) -> list[Any]:
+    """All domains, or those where the last method has the largest ECE."""
+    if table["domain"].nunique() <= _SHOWN_DOMAINS:
+        return list(table["domain"].unique())
+    last = table[table["method"] == table["method"].iloc[-1]]
+    return list(last.nlargest(_WORST_DOMAINS, "ece")["domain"])
 
 
 def _table(title: str, first: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", caption_justify="left")
-    table.add_column(first)
+    table = Table(title=title, title_justify="left")
+    table.add_column(first, overflow="fold")
     for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
+        table.add_column(escape(column), justify="right", no_wrap=True)
     return table
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.2f}"
+    return "" if value != value else f"{100 * value:.2f}"

@@ -142,7 +142,7 @@ def leave_one_domain_out(
 
 def domains_to_leave_out(data: CalibrationData) -> list[Any]:
     """Names of the domains, of which there are at least two."""
-    names = data.domain_names.tolist()
+    names: list[Any] = data.domain_names.tolist()
     if len(names) < 2:
         raise InputError(f"leaving a domain out needs at least two, the data have only {names[0]}.")
     return names

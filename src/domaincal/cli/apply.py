@@ -1,0 +1,63 @@
+"""``domaincal apply``."""
+
+from pathlib import Path
+
+import click
+
+from domaincal.cli.options import (
+    DATA_HELP,
+    data_argument,
+    force_option,
+    json_option,
+    output_option,
+    probabilities_option,
+)
+
+
+@click.command(short_help="Calibrated probabilities of new rows.", epilog=DATA_HELP)
+@click.argument("model", type=click.Path(path_type=Path))
+@data_argument
+@output_option(required=True, text="Table of the predictions: .parquet, .csv or .npz.")
+@probabilities_option
+@force_option
+@json_option
+def apply(
+    model: Path, data: Path, output: Path, probabilities: bool, force: bool, as_json: bool
+) -> None:
+    """Write the calibrated probabilities that MODEL gives to the rows of DATA.
+
+    The table has the columns label, domain and group of DATA as far as it has them, predicted,
+    confidence, temperature (where the method has one) and prob_* of each class. It can be read
+    again as DATA.
+
+    \b
+    Examples:
+      domaincal apply model.safetensors new.npz -o probabilities.parquet
+    """
+    from domaincal.calibrators import load
+    from domaincal.cli.console import print_json, say, working
+    from domaincal.cli.options import described, read_data, require_output, size_of
+    from domaincal.io.predictions import require_table_format, write_table
+    from domaincal.selection import prediction_table
+
+    require_table_format(output)
+    require_output(output, force=force)
+    calibrator = load(model)
+    rows = read_data(data, probabilities=probabilities)
+    with working(f"applying {model}"):
+        table = prediction_table(calibrator, rows)
+    with working(f"writing {output}"):
+        write_table(table, output)
+    confidence = float(table["confidence"].mean())
+    if as_json:
+        content = {"model": str(model), "output": str(output), "mean_confidence": confidence}
+        print_json("application", {**content, "data": described(data, rows)})
+        return
+    temperature = ""
+    if "temperature" in table:
+        low, high = table["temperature"].min(), table["temperature"].max()
+        temperature = f", temperatures {low:.3g} to {high:.3g}"
+    say(
+        f"{len(table)} rows: mean confidence {100 * confidence:.2f}%{temperature}; written to "
+        f"{output} ({size_of(output)})"
+    )

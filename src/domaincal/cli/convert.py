@@ -1,0 +1,58 @@
+"""``domaincal convert``."""
+
+from pathlib import Path
+
+import click
+
+from domaincal.cli.options import (
+    DATA_HELP,
+    force_option,
+    json_option,
+    probabilities_option,
+)
+
+
+@click.command(short_help="From one format to another, or into a store.", epilog=DATA_HELP)
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("destination", type=click.Path(path_type=Path))
+@probabilities_option
+@click.option("--domain", help="The domain of all rows, for one file a site.")
+@click.option("--append", is_flag=True, help="Add the rows to those of a store.")
+@force_option
+@json_option
+def convert(
+    source: Path,
+    destination: Path,
+    probabilities: bool,
+    domain: str | None,
+    append: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Read rows from SOURCE and write them to DESTINATION.
+
+    DESTINATION is .npz, .parquet or .csv; without a suffix it is a store, a folder that can grow.
+
+    \b
+    Examples:
+      domaincal convert scores.csv scores.parquet
+      domaincal convert site-a.csv all --domain site-a --append
+    """
+    from domaincal import io
+    from domaincal.cli.console import print_json, say, working
+    from domaincal.cli.options import described, require_output, size_of
+    from domaincal.io.formats import require_writable_format
+
+    require_writable_format(destination)
+    require_output(destination, force=force, grows=append)
+    with working(f"{source} to {destination}"):
+        data = io.convert(
+            source, destination, probabilities=probabilities, domain=domain, append=append
+        )
+    if as_json:
+        print_json("conversion", {"output": str(destination), "data": described(source, data)})
+        return
+    rows = f"{len(data)} rows"
+    if append:
+        rows += f", {len(io.Store(destination))} in all"
+    say(f"{source} to {destination}: {rows}, {size_of(destination)}.")

@@ -1,0 +1,68 @@
+"""``domaincal fit``."""
+
+from pathlib import Path
+
+import click
+
+from domaincal.cli.methods import METHODS_HELP
+from domaincal.cli.options import (
+    DATA_HELP,
+    data_argument,
+    force_option,
+    json_option,
+    output_option,
+    probabilities_option,
+)
+
+
+@click.command(short_help="Fit a calibrator and save it.", epilog=f"{METHODS_HELP} {DATA_HELP}")
+@data_argument
+@output_option(required=True, text="File of the calibrator, .safetensors.")
+@click.option("--method", default="md-ts", show_default=True, help="What to fit.")
+@click.option("--head", help="Head of md-ts: ols, ridge, huber, krr or knn.")
+@probabilities_option
+@force_option
+@json_option
+def fit(
+    data: Path,
+    output: Path,
+    method: str,
+    head: str | None,
+    probabilities: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Fit a calibrator on all rows of DATA and save it.
+
+    \b
+    Examples:
+      domaincal fit scores.npz -o model.safetensors --method md-ts --head ols
+      domaincal fit scores.csv -o model.safetensors --method ts
+      domaincal fit scores.npz -o model.safetensors --method md-ts:target=log:fit_intercept=true
+    """
+    from domaincal._errors import InputError
+    from domaincal.cli.console import print_json, say, working
+    from domaincal.cli.inspect import model_facts
+    from domaincal.cli.methods import parse_method
+    from domaincal.cli.options import described, read_data, require_output, size_of
+    from domaincal.cli.tables import print_model
+    from domaincal.selection.fitting import fitted_to
+
+    if head is not None:
+        if method.split(":")[0] != "md-ts" or "head=" in method:
+            raise click.UsageError("--head is for --method md-ts, and is given once.")
+        method += f":head={head}"
+    calibrator = parse_method(method)
+    if output.suffix != ".safetensors":
+        raise InputError(f"{output} must end in .safetensors, the format of calibrators.")
+    require_output(output, force=force)
+    rows = read_data(data, probabilities=probabilities)
+    with working(f"fitting {method}"):
+        fitted = fitted_to(calibrator, rows)
+    fitted.save(output)
+    if as_json:
+        content = {"output": str(output), "calibrator": model_facts(fitted)}
+        print_json("fit", {**content, "data": described(data, rows)})
+        return
+    print_model(fitted)
+    say(f"written to {output} ({size_of(output)})")

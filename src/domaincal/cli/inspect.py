@@ -1,0 +1,68 @@
+"""``domaincal inspect``."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from domaincal.cli.options import DATA_HELP, json_option, probabilities_option
+
+
+@click.command(short_help="What is in a file, and what is odd about it.", epilog=DATA_HELP)
+@click.argument("path", type=click.Path(path_type=Path))
+@probabilities_option
+@click.option("--verify", is_flag=True, help="Compare checksums (of a store, of .parquet).")
+@json_option
+def inspect(path: Path, probabilities: bool, verify: bool, as_json: bool) -> None:
+    """Say what is in a file, domain by domain, and what is odd about it.
+
+    PATH is a file of rows, or of a calibrator.
+
+    \b
+    Examples:
+      domaincal inspect scores.npz
+      domaincal inspect scores --verify
+      domaincal inspect model.safetensors
+    """
+    from dataclasses import asdict
+
+    from domaincal import io
+    from domaincal.cli.console import print_json, records, working
+    from domaincal.cli.tables import print_inspection, print_model
+
+    if _is_model(path):
+        from domaincal.calibrators import load
+
+        calibrator = load(path)
+        if as_json:
+            print_json("calibrator", {"path": str(path), **model_facts(calibrator)})
+        else:
+            print_model(calibrator)
+        return
+    with working(f"reading {path}"):
+        found = io.inspect(path, probabilities=probabilities, verify=verify)
+    if as_json:
+        domains = records(found.domains)
+        print_json("inspection", {**asdict(found), "domains": domains})
+    else:
+        print_inspection(found)
+
+
+def model_facts(calibrator: Any) -> dict[str, Any]:
+    """The calibrator of a document."""
+    return {
+        "class": type(calibrator).__name__,
+        "parameters": calibrator.get_params(deep=False),
+        "n_classes": calibrator.n_classes_,
+        "class_names": calibrator.class_names_,
+        "fitted_on": calibrator.data_fingerprint_,
+        "learned": calibrator._facts(),
+    }
+
+
+def _is_model(path: Path) -> bool:
+    if path.suffix != ".safetensors" or not path.is_file():
+        return False
+    from domaincal._files import read_tensors
+
+    return "domaincal" in read_tensors(path)[1]
