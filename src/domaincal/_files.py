@@ -160,7 +160,10 @@ def _new_temporary(target: Path, create: Callable[[Path], int]) -> tuple[Path, i
         _remove_unless_locked(left)
     while True:
         name = target.parent / f"{stem}-{secrets.token_hex(6)}.tmp"
-        handle = create(name)
+        try:
+            handle = create(name)
+        except OSError as error:  # the name that the user knows
+            raise OSError(error.errno, error.strerror, str(target)) from error
         _lock(handle)
         if name.exists():
             return name, handle

@@ -1,11 +1,13 @@
 """What a file holds, before it is checked."""
 
-from collections.abc import Mapping
+import errno
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from domaincal._errors import FileFormatError, InputError
+from domaincal._errors import DomaincalError, FileFormatError, InputError
 from domaincal._typing import Array
 from domaincal._validation import require_finite_features, require_finite_logits
 from domaincal.calibrators import logits_from_probabilities
@@ -18,6 +20,9 @@ ARRAYS = ("logits", "probabilities", "labels", "features", "domains", "groups")
 # more than this is made to fill the memory.
 _UNPACKED_FREELY = 1 << 28
 _UNPACKED_TIMES = 100
+
+#: What may have happened to a file that is not what its suffix says.
+DAMAGED = "it may be truncated, damaged or of another format"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +67,21 @@ class Contents:
             if data.features is not None:
                 require_finite_features(data.features)
         return data
+
+
+@contextmanager
+def decoding(path: Path, cure: str) -> Iterator[None]:
+    """Decoders of other libraries fail on bad bytes with errors of many classes: here, with one."""
+    try:
+        yield
+    except (DomaincalError, MemoryError):
+        raise
+    except Exception as error:
+        # A damaged file makes them seek before its start; any other number is the disk's own.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise FileFormatError(f"{path} cannot be read ({reason}); {cure}.") from error
 
 
 def require_plausible_size(path: Path, unpacked: int, on_disk: int) -> None:

@@ -18,7 +18,7 @@ from domaincal.io.columns import (
     layout_of,
     require_names_that_columns_can_hold,
 )
-from domaincal.io.contents import Contents
+from domaincal.io.contents import Contents, decoding
 
 # With or without the mark that spreadsheets put in front.
 _ENCODING = "utf-8-sig"
@@ -28,23 +28,13 @@ _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
 
 def read_csv(path: Path) -> Contents:
     """Columns of a csv file; a column of whole numbers holds integers, any other text strings."""
-    try:
+    with open(path, "rb"), decoding(path, "it needs a header, commas and UTF-8"):
         with open(path, encoding=_ENCODING, newline="") as file:
             columns = next(csv.reader(file), [])
         layout = layout_of(columns)
         if not layout.blocks:
             return Contents(".csv", {}, ignored=tuple(columns))
         frame = _frame(path, columns, layout)
-    except (
-        UnicodeDecodeError,
-        csv.Error,
-        pd.errors.ParserError,
-        pd.errors.EmptyDataError,
-    ) as error:
-        raise FileFormatError(
-            f"{path} is no readable .csv file ({str(error).strip()}); it needs a header, commas "
-            "and UTF-8."
-        ) from error
     arrays: dict[str, Array] = {
         array: frame[list(names)].to_numpy(np.float64) for array, names in layout.blocks.items()
     }

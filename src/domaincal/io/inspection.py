@@ -78,8 +78,10 @@ def inspect(
     """
     contents = read_contents(path, verify=verify)
     data = checked(path, contents, probabilities=probabilities, check_finite=False)
-    rows = _RowFacts.of(data)
-    table = _by_domain(data, rows)
+    with np.errstate(over="ignore", invalid="ignore"):  # huge values are odd, not an error
+        rows = _RowFacts.of(data)
+        table = _by_domain(data, rows)
+        odd = tuple(_oddities(data, contents, rows, table))
     return Inspection(
         path=str(Path(path)),
         format=contents.kind,
@@ -91,7 +93,7 @@ def inspect(
         provenance=dict(data.provenance),
         fingerprint=data.fingerprint(),
         domains=table,
-        odd=tuple(_oddities(data, contents, rows, table)),
+        odd=odd,
         ignored=contents.ignored,
     )
 
@@ -101,7 +103,9 @@ def look_like_probabilities(logits: Array) -> bool:
     for start in range(0, len(logits), _BLOCK):
         z = logits[start : start + _BLOCK]
         # Not finite counts as no: comparisons with NaN are false.
-        if not (z.min() >= 0 and np.abs(z.sum(axis=1, dtype=np.float64) - 1.0).max() < 1e-3):
+        if not 0 <= z.min() <= z.max() <= 1.001:
+            return False
+        if not np.abs(z.sum(axis=1, dtype=np.float64) - 1.0).max() < 1e-3:
             return False
     return True
 

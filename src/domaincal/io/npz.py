@@ -2,7 +2,6 @@
 
 import json
 import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,13 @@ from domaincal._errors import FileFormatError, InputError
 from domaincal._files import atomic_file
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
-from domaincal.io.contents import ARRAYS, Contents, require_plausible_size
+from domaincal.io.contents import (
+    ARRAYS,
+    DAMAGED,
+    Contents,
+    decoding,
+    require_plausible_size,
+)
 from domaincal.io.npy import read_npy
 
 _DESCRIBING = ("class_names", "provenance")
@@ -19,31 +24,25 @@ _DESCRIBING = ("class_names", "provenance")
 
 def read_npz(path: Path) -> Contents:
     """Arrays of an ``.npz`` file; the zip's own checksums are always verified."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = {entry.filename: entry for entry in archive.infolist()}
-            if len(members) != len(archive.infolist()):
-                raise FileFormatError(f"{path} holds a name twice; write it again.")
-            for name in members:
-                if "/" in name or "\\" in name or name.startswith("."):
-                    raise FileFormatError(f"{path} holds {name!r}, which is no name of an array.")
-            wanted = {
-                name: members[f"{name}.npy"]
-                for name in (*ARRAYS, *_DESCRIBING)
-                if f"{name}.npy" in members
-            }
-            unpacked = sum(entry.file_size for entry in wanted.values())
-            require_plausible_size(path, unpacked, path.stat().st_size)
-            arrays = {}
-            for name, entry in wanted.items():
-                with archive.open(entry) as stream:
-                    arrays[name] = read_npy(stream, entry.file_size, f"{name!r} of {path}")
-                    stream.read(1)  # the end of the entry: only there is its checksum compared
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise FileFormatError(
-            f"{path} is no readable .npz file ({error}); it may be truncated, damaged or of "
-            "another format."
-        ) from error
+    with open(path, "rb") as file, decoding(path, DAMAGED), zipfile.ZipFile(file) as archive:
+        members = {entry.filename: entry for entry in archive.infolist()}
+        if len(members) != len(archive.infolist()):
+            raise FileFormatError(f"{path} holds a name twice; write it again.")
+        for name in members:
+            if "/" in name or "\\" in name or name.startswith("."):
+                raise FileFormatError(f"{path} holds {name!r}, which is no name of an array.")
+        wanted = {
+            name: members[f"{name}.npy"]
+            for name in (*ARRAYS, *_DESCRIBING)
+            if f"{name}.npy" in members
+        }
+        unpacked = sum(entry.file_size for entry in wanted.values())
+        require_plausible_size(path, unpacked, path.stat().st_size)
+        arrays = {}
+        for name, entry in wanted.items():
+            with archive.open(entry) as stream:
+                arrays[name] = read_npy(stream, entry.file_size, f"{name!r} of {path}")
+                stream.read(1)  # the end of the entry: only there is its checksum compared
     class_names, provenance = (arrays.pop(name, None) for name in _DESCRIBING)
     known = {f"{name}.npy" for name in wanted}
     return Contents(

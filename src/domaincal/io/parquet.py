@@ -14,7 +14,7 @@ from domaincal._optional import require
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
 from domaincal.io.columns import frame_of, layout_of
-from domaincal.io.contents import Contents, require_plausible_size
+from domaincal.io.contents import DAMAGED, Contents, decoding, require_plausible_size
 
 _KEY = b"domaincal"
 _ROWS_AT_A_TIME = 1 << 14
@@ -24,19 +24,8 @@ def read_parquet(path: Path, *, verify: bool = False) -> Contents:
     """Columns of a parquet file; ``verify`` compares the checksums of its pages."""
     _pyarrow()
     parquet = require("pyarrow.parquet", extra="parquet", purpose="reading .parquet")
-    with open(path, "rb") as source:
-        try:
-            file = parquet.ParquetFile(source, page_checksum_verification=verify)
-            return _contents(path, file)
-        except (FileFormatError, InputError):
-            raise
-        except Exception as error:  # of many classes, among them OSError without a number
-            if isinstance(error, MemoryError) or getattr(error, "errno", None):
-                raise
-            raise FileFormatError(
-                f"{path} is no readable .parquet file ({str(error).strip()}); it may be truncated, "
-                "damaged or of another format."
-            ) from error
+    with open(path, "rb") as source, decoding(path, DAMAGED):
+        return _contents(path, parquet.ParquetFile(source, page_checksum_verification=verify))
 
 
 def write_parquet(data: CalibrationData, path: Path) -> None:

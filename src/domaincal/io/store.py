@@ -204,7 +204,8 @@ class Store:
             if path.name == _META and not self.path.exists():
                 raise
             raise FileFormatError(
-                f"{path} is missing: {self.path} is no complete store; restore it."
+                f"{path} is missing: {self.path} is no complete store, nor a folder of logits.npy, "
+                "labels.npy and so on."
             ) from error
 
     def _require_bytes(self, meta: _Meta, name: str) -> None:

@@ -11,7 +11,7 @@ from domaincal._errors import FileFormatError, InputError
 from domaincal._files import read_tensors
 from domaincal._optional import require
 from domaincal._typing import Array
-from domaincal.io.contents import ARRAYS, Contents, require_plausible_size
+from domaincal.io.contents import ARRAYS, Contents, decoding, require_plausible_size
 
 
 def read_safetensors(path: Path) -> Contents:
@@ -41,29 +41,17 @@ def read_safetensors(path: Path) -> Contents:
 def read_pt(path: Path) -> Contents:
     """Tensors of a dictionary that ``torch.save`` wrote; nothing else in it is accepted."""
     torch = require("torch", extra="torch", purpose="reading .pt")
-    if zipfile.is_zipfile(path):
-        try:
-            with zipfile.ZipFile(path) as archive:
+    cure = "save a dictionary of tensors: torch.save({'logits': logits, 'labels': labels}, path)"
+    with open(path, "rb") as file, decoding(path, cure):
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as archive:
                 unpacked = sum(entry.file_size for entry in archive.infolist())
-        except zipfile.BadZipFile as error:
-            raise FileFormatError(f"{path} is no readable .pt file ({error}).") from error
-        require_plausible_size(path, unpacked, path.stat().st_size)
-    try:
+            require_plausible_size(path, unpacked, path.stat().st_size)
+        file.seek(0)
         # The loader that builds tensors and plain containers only, and executes nothing.
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # of many classes
-        if isinstance(error, MemoryError) or getattr(error, "errno", None):
-            raise
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise FileFormatError(
-            f"{path} cannot be read as tensors only ({first}); save a dictionary of tensors: "
-            "torch.save({'logits': logits, 'labels': labels}, path)."
-        ) from error
+        loaded = torch.load(file, map_location="cpu", weights_only=True)
     if not isinstance(loaded, dict):
-        raise FileFormatError(
-            f"{path} holds a {type(loaded).__name__}; save a dictionary of tensors: "
-            "torch.save({'logits': logits, 'labels': labels}, path)."
-        )
+        raise FileFormatError(f"{path} holds a {type(loaded).__name__}; {cure}.")
     arrays = {name: _array(torch, path, name, loaded[name]) for name in ARRAYS if name in loaded}
     return Contents(".pt", arrays, ignored=tuple(sorted({str(k) for k in loaded} - set(arrays))))
 

@@ -1,0 +1,268 @@
+"""Writing and reading: what comes back, and that no bytes whatever crash a reader."""
+
+import importlib.util
+import itertools
+import string
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import domaincal as dc
+
+HAS_PYARROW = importlib.util.find_spec("pyarrow") is not None
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+needs_pyarrow = pytest.mark.skipif(not HAS_PYARROW, reason="pyarrow is not installed")
+needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
+
+ARRAYS = ("logits", "labels", "features", "domains", "groups")
+#: Formats that keep everything.
+EXACT = ["scores.npz", "scores", pytest.param("scores.parquet", marks=needs_pyarrow)]
+
+# Names may be anything that is text; numpy's strings end before trailing zero characters.
+_names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6).filter(
+    lambda name: not name.endswith("\0")
+)
+# csv: what a spreadsheet would leave alone.
+_plain_names = st.text(string.ascii_letters + "-_ ä,;\"'", min_size=1, max_size=6).map("x".__add__)
+
+
+@st.composite
+def data_sets(draw, names=_names, dtypes=("f2", "f4", "f8")):
+    n, n_classes = draw(st.integers(1, 12)), draw(st.integers(2, 4))
+    dtype = np.dtype(draw(st.sampled_from(dtypes)))
+    numbers = hnp.from_dtype(dtype, allow_nan=False, allow_infinity=False)
+
+    def ids():
+        values = draw(
+            st.sampled_from([None, st.integers(-5, 2**40), names]).filter(lambda s: s is not None)
+        )
+        return draw(st.lists(values, min_size=n, max_size=n))
+
+    optional = {
+        "labels": lambda: draw(hnp.arrays("i8", n, elements=st.integers(0, n_classes - 1))),
+        "features": lambda: draw(hnp.arrays(dtype, (n, draw(st.integers(1, 3))), elements=numbers)),
+        "domains": ids,
+        "groups": ids,
+        "class_names": lambda: draw(
+            st.lists(names, min_size=n_classes, max_size=n_classes, unique=True)
+        ),
+        "provenance": lambda: draw(st.dictionaries(st.text(max_size=5), st.integers(), max_size=2)),
+    }
+    chosen = {name: make() for name, make in optional.items() if draw(st.booleans())}
+    return dc.CalibrationData(draw(hnp.arrays(dtype, (n, n_classes), elements=numbers)), **chosen)
+
+
+def assert_same(a, b, *, exact=True):
+    for name in ARRAYS:
+        x, y = getattr(a, name), getattr(b, name)
+        assert (x is None) == (y is None), name
+        if x is not None:
+            np.testing.assert_array_equal(x, y, err_msg=name)
+            if exact and x.dtype.kind in "fiu":
+                assert x.dtype == y.dtype
+    assert a.class_names == b.class_names
+    if exact:
+        assert a.provenance == b.provenance
+
+
+@pytest.mark.parametrize("name", EXACT)
+@given(data=data_sets())
+def test_what_was_written_is_read(name, data):
+    with tempfile.TemporaryDirectory() as folder:
+        dc.write(data, f"{folder}/{name}")
+        assert_same(dc.read(f"{folder}/{name}", verify=True), data)
+        assert [p.name for p in Path(folder).iterdir()] == [name]
+
+
+@given(data=data_sets(names=_plain_names))
+def test_csv_keeps_values_and_names(data):
+    with tempfile.TemporaryDirectory() as folder:
+        dc.write(data, f"{folder}/scores.csv")
+        found = dc.read(f"{folder}/scores.csv")
+        kind = data.logits.dtype
+        again = dc.CalibrationData(
+            found.logits.astype(kind), labels=found.labels,
+            features=None if found.features is None else found.features.astype(kind),
+            domains=found.domains, groups=found.groups, class_names=found.class_names,
+        )  # fmt: skip
+        assert_same(again, data, exact=False)
+
+
+@given(data=data_sets(), cuts=st.lists(st.integers(0, 12), max_size=4))
+def test_a_store_that_grew_is_the_store_written_at_once(data, cuts):
+    edges = sorted({0, len(data), *(c for c in cuts if c < len(data))})
+    with tempfile.TemporaryDirectory() as folder:
+        store = dc.Store(folder + "/scores")
+        assert len(store) == 0
+        for start, stop in itertools.pairwise(edges):
+            assert len(store) == start
+            store.append(data.select(slice(start, stop)))
+        assert len(store) == len(data)
+        store.verify()
+        assert_same(store.read(), data)
+        assert len(list(Path(folder, "scores").glob("part-*"))) == len(edges) - 1
+        store.write(data)  # again, as one shard
+        assert_same(store.read(), data)
+        assert len(list(Path(folder, "scores").glob("part-*"))) == 1
+
+
+@given(data=data_sets(names=_plain_names))
+def test_a_folder_of_arrays_is_read_as_it_is(data):
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ARRAYS:
+            if getattr(data, name) is not None:
+                np.save(f"{folder}/{name}.npy", getattr(data, name))
+        Path(folder, "notes.txt").write_text("by hand")
+        found = dc.read(folder)
+        assert_same(found, dc.CalibrationData(**{n: getattr(data, n) for n in ARRAYS}), exact=False)
+        assert dc.inspect(folder).ignored == ("notes.txt",)
+
+
+@needs_torch
+def test_tensors_of_torch_are_read(tmp_path):
+    import json
+
+    import torch
+    from safetensors.torch import save_file
+
+    tensors = {
+        "logits": torch.randn(6, 3, dtype=torch.bfloat16), "labels": torch.tensor([0, 1, 2] * 2),
+        "features": torch.randn(6, 2, dtype=torch.float16), "domains": torch.tensor([0, 1] * 3),
+        "notes": torch.zeros(1),
+    }  # fmt: skip
+    torch.save(tensors, tmp_path / "scores.pt")
+    names = {"domain_names": json.dumps(["day", "night"]), "class_names": json.dumps(list("abc"))}
+    save_file(tensors, tmp_path / "scores.safetensors", names)
+    for name in ("scores.pt", "scores.safetensors"):
+        data = dc.read(tmp_path / name)
+        assert data.logits.dtype == np.float32
+        np.testing.assert_array_equal(data.logits, tensors["logits"].float().numpy())
+        np.testing.assert_array_equal(data.features, tensors["features"].numpy())
+        np.testing.assert_array_equal(data.labels, tensors["labels"].numpy())
+        assert dc.inspect(tmp_path / name).ignored == ("notes",)
+    assert data.domains.tolist() == ["day", "night"] * 3
+    assert data.class_names == ("a", "b", "c")
+    assert dc.read(tmp_path / "scores.pt").domains.tolist() == [0, 1] * 3
+
+
+# Files of every format, as bytes, to be damaged.
+_DATA = dc.CalibrationData(
+    np.arange(12, dtype="f4").reshape(4, 3), labels=[0, 1, 2, 0], features=np.ones((4, 2), "f4"),
+    domains=["a", "b", "a", "b"], groups=[1, 1, 2, 2], class_names=("u", "v", "w"),
+    provenance={"model": "m"},
+)  # fmt: skip
+
+
+def _good_files(folder):
+    for name in ("scores.npz", "scores.csv", "scores", *(["scores.parquet"] * HAS_PYARROW)):
+        dc.write(_DATA, folder / name)
+    arrays = {"logits": _DATA.logits, "labels": _DATA.labels}
+    from safetensors.numpy import save_file
+
+    save_file(arrays, folder / "scores.safetensors")
+    if HAS_TORCH:
+        import torch
+
+        torch.save({k: torch.as_tensor(v) for k, v in arrays.items()}, folder / "scores.pt")
+    calibrator = dc.MultiDomainTemperatureScaling("krr", features="logits", max_rows=20)
+    data, _ = dc.make_multi_domain(3, 12, 3, random_state=0)
+    with pytest.warns(dc.DomaincalWarning):
+        calibrator.fit(data.logits, data.labels, domains=data.domains)
+    calibrator.save(folder / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def good_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("good")
+    _good_files(folder)
+    return folder
+
+
+def _damaged(draw, content):
+    """Some bytes changed, taken away, repeated or put in."""
+    content = bytearray(content)
+    for _ in range(draw(st.integers(1, 4))):
+        where = draw(st.integers(0, len(content)))
+        length = draw(st.sampled_from([1, 2, 8, 64]))
+        change = draw(st.sampled_from(["set", "flip", "cut", "insert", "truncate", "repeat"]))
+        if change == "set":
+            content[where : where + length] = draw(st.binary(min_size=length, max_size=length))
+        elif change == "flip" and where < len(content):
+            content[where] ^= 1 << draw(st.integers(0, 7))
+        elif change == "cut":
+            del content[where : where + length]
+        elif change == "insert":
+            content[where:where] = draw(st.binary(max_size=length))
+        elif change == "truncate":
+            del content[where:]
+        elif change == "repeat":
+            content[where:where] = content[where : where + length]
+    return bytes(content)
+
+
+def _read_or_refuse(reader, path):
+    """A reader gives data or one of our errors in one line that names the file; never another."""
+    message = path.name
+    try:
+        reader(path)
+    except dc.DomaincalError as error:
+        message = str(error)
+    assert path.name in message
+
+
+@pytest.mark.parametrize(
+    ("name", "inner", "reader"),
+    [
+        ("scores.npz", "", dc.read),
+        ("scores.csv", "", dc.read),
+        ("scores.safetensors", "", dc.read),
+        ("scores", "meta.json", dc.read),
+        ("scores", "part-00000/logits.npy", dc.read),
+        ("scores", "part-00000/domains.npy", dc.read),
+        ("model.safetensors", "", dc.load),
+        pytest.param("scores.parquet", "", dc.read, marks=needs_pyarrow),
+        pytest.param("scores.pt", "", dc.read, marks=needs_torch),
+    ],
+)
+@settings(max_examples=150)
+@given(draws=st.data())
+def test_damaged_files_are_read_or_refused(good_files, name, inner, reader, draws):
+    import shutil
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        copy = shutil.copytree if (good_files / name).is_dir() else shutil.copy
+        copy(good_files / name, path)
+        victim = path / inner if inner else path
+        victim.write_bytes(_damaged(draws.draw, victim.read_bytes()))
+        _read_or_refuse(reader, path)
+
+
+@settings(max_examples=50)
+@given(content=st.binary(max_size=300), suffix=st.sampled_from([".npz", ".csv", ".safetensors"]))
+def test_any_bytes_are_read_or_refused(content, suffix):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "scores" + suffix)
+        path.write_bytes(content)
+        _read_or_refuse(dc.read, path)
+        _read_or_refuse(dc.load, path)
+
+
+def test_a_model_file_notices_every_single_flipped_bit(good_files, tmp_path):
+    content = (good_files / "model.safetensors").read_bytes()
+    rng = np.random.default_rng(0)
+    path = tmp_path / "model.safetensors"
+    # The length of the header is padded with spaces, which mean nothing; all else is covered.
+    for where in rng.choice(len(content), 300, replace=False):
+        if content[where : where + 1] == b" ":
+            continue
+        damaged = bytearray(content)
+        damaged[where] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(damaged))
+        with pytest.raises(dc.FileFormatError, match=r"model\.safetensors"):
+            dc.load(path)
