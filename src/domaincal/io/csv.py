@@ -60,12 +60,12 @@ def save_csv(path: Path, frame: pd.DataFrame) -> None:
 
 def _frame(path: Path, columns: list[str], layout: Layout) -> pd.DataFrame:
     numeric = [name for names in layout.blocks.values() for name in names]
-    texts = list(layout.single.values())
     options: dict[str, Any] = {
-        "encoding": _ENCODING, "usecols": [*numeric, *texts], "index_col": False,
+        "encoding": _ENCODING, "index_col": False,
         "keep_default_na": False, "na_values": {name: list(_MISSING) for name in numeric},
     }  # fmt: skip
-    types = {**dict.fromkeys(numeric, np.float64), **dict.fromkeys(texts, object)}
+    # All columns, for only then are rows with more cells than the header an error.
+    types = {**dict.fromkeys(columns, object), **dict.fromkeys(numeric, np.float64)}
     with warnings.catch_warnings():
         # A row with more cells than the header has.
         warnings.simplefilter("error", pd.errors.ParserWarning)

@@ -91,8 +91,12 @@ class Store:
     def append(self, data: CalibrationData) -> None:
         """Add rows as one more shard; they have the classes and features of those before."""
         if not self.path.exists():
-            self.write(data)
-            return
+            try:
+                self.write(data)
+                return
+            except OSError:
+                if not self.path.exists():
+                    raise  # else another process was the first
         with locked_folder(self.path):
             meta = self._meta()
             named, codes = _with_names(meta, data)

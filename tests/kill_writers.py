@@ -1,0 +1,212 @@
+"""Kill writers at random moments, with SIGKILL, and look at what they leave.
+
+``python tests/kill_writers.py --times 50`` kills ``write`` (.npz, .parquet, .csv, store),
+``Store.append``, ``fit -o`` and ``apply -o`` that often each. After every kill the output must be
+readable and be the old or the new one; the next writer removes what killed ones left.
+"""
+
+import argparse
+import importlib.util
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import domaincal as dc
+
+_LOOP = """
+import sys, itertools, domaincal as dc
+path, mode = sys.argv[1:]
+old, new = dc.read(path + ".old.npz"), dc.read(path + ".new.npz")
+print("ready", flush=True)
+for k in itertools.count():
+    dc.Store(path).append(old) if mode == "append" else dc.write((new, old)[k % 2], path)
+"""
+
+
+@dataclass
+class Tally:
+    """What was seen after the kills of one kind of writer."""
+
+    name: str
+    kills: int = 0
+    unfinished: int = 0
+    changed: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name:15} {self.kills:4} kills, {self.unfinished:3} in the middle of a write, "
+            f"{self.changed:3} after the output had changed; every output readable, none lost"
+        )
+
+
+def _sets() -> tuple[dc.CalibrationData, dc.CalibrationData]:
+    old, _ = dc.make_multi_domain(4, 2000, 20, 32, random_state=0)
+    new, _ = dc.make_multi_domain(4, 1500, 20, 32, random_state=1)
+    return old, new
+
+
+def _leftovers(folder: Path) -> list[Path]:
+    return list(folder.rglob(".domaincal-*.tmp"))
+
+
+def _is(found: dc.CalibrationData, expected: dc.CalibrationData) -> bool:
+    return found.logits.shape == expected.logits.shape and np.array_equal(
+        found.logits.astype("f4"), expected.logits
+    )
+
+
+def kill_write(name: str, times: int, rng: random.Random) -> Tally:
+    """Kill a process that writes two sets in turn to the same path."""
+    old, new = _sets()
+    tally = Tally(f"write {name}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        dc.write(old, f"{path}.old.npz")
+        dc.write(new, f"{path}.new.npz")
+        dc.write(old, path)
+        for _ in range(times):
+            _kill([sys.executable, "-c", _LOOP, str(path), "write"], rng.uniform(0.0, 0.4))
+            tally.kills += 1
+            tally.unfinished += bool(_leftovers(Path(folder)))
+            found = dc.read(path, verify=True)
+            tally.changed += _is(found, new)
+            assert _is(found, old) or _is(found, new), "neither the old nor the new rows"
+        dc.write(old, path)
+        assert not _leftovers(Path(folder)), "a later writer did not clean up"
+    return tally
+
+
+def kill_append(times: int, rng: random.Random) -> Tally:
+    """Kill a process that appends to a store: whole shards are there or not."""
+    old, new = _sets()
+    tally = Tally("append")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "scores")
+        dc.write(old, f"{path}.old.npz")
+        dc.write(new, f"{path}.new.npz")
+        before = 0
+        for _ in range(times):
+            _kill([sys.executable, "-c", _LOOP, str(path), "append"], rng.uniform(0.0, 0.2))
+            tally.kills += 1
+            tally.unfinished += bool(_leftovers(Path(folder)))
+            rows = len(dc.Store(path))
+            assert rows >= before, "rows were lost"
+            tally.changed += rows > before
+            before = rows
+            if rows:
+                found = dc.read(path, verify=True)
+                assert np.array_equal(found.logits, np.tile(old.logits, (rows // len(old), 1))), (
+                    "half a shard"
+                )
+        dc.Store(path).append(old)
+        assert not _leftovers(Path(folder)), "a later writer did not clean up"
+    return tally
+
+
+def kill_command(
+    name: str,
+    arguments: Callable[[Path, str], list[str]],
+    content: Callable[[Path], object],
+    output: str,
+    times: int,
+    rng: random.Random,
+) -> Tally:
+    """Kill ``domaincal`` at any moment of its run, writing over an earlier output."""
+    old, new = _sets()
+    tally = Tally(name)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        dc.write(old, root / "old.npz")
+        dc.write(new, root / "new.npz")
+        head = dc.MultiDomainTemperatureScaling("knn")
+        head.fit(old.logits, old.labels, features=old.features, domains=old.domains)
+        head.save(root / "base.safetensors")
+        _run(arguments(root, "new"))
+        expected_new = content(root / output)
+        start = time.perf_counter()
+        _run(arguments(root, "old"))
+        duration = time.perf_counter() - start
+        expected_old = content(root / output)
+        assert expected_old != expected_new
+        # Half of the kills anywhere, half near the end, where the output is written.
+        for k in range(times):
+            low = 0.0 if k % 2 else 0.8
+            delay = rng.uniform(low, 1.1) * duration
+            _kill([sys.executable, "-m", "domaincal", *arguments(root, "new")], delay, wait=False)
+            tally.kills += 1
+            tally.unfinished += bool(_leftovers(root))
+            found = content(root / output)
+            assert found in (expected_old, expected_new), "neither the old nor the new output"
+            if found == expected_new:
+                tally.changed += 1
+                _run(arguments(root, "old"))
+        _run(arguments(root, "old"))
+        assert not _leftovers(root), "a later writer did not clean up"
+    return tally
+
+
+def kill_fit(times: int, rng: random.Random) -> Tally:
+    """``fit -o`` of a head that keeps all its rows."""
+    return kill_command(
+        "fit -o",
+        lambda root, which: [
+            "fit", str(root / f"{which}.npz"), "-o", str(root / "model.safetensors"), "--method",
+            "md-ts:head=knn", "--force",
+        ],
+        lambda path: dc.load(path).data_fingerprint_,
+        "model.safetensors", times, rng,
+    )  # fmt: skip
+
+
+def kill_apply(times: int, rng: random.Random) -> Tally:
+    """``apply -o`` to a csv, which is long to write."""
+    return kill_command(
+        "apply -o",
+        lambda root, which: [
+            "apply", str(root / "base.safetensors"), str(root / f"{which}.npz"), "-o",
+            str(root / "p.csv"), "--force",
+        ],
+        lambda path: dc.read(path).fingerprint(),
+        "p.csv", times, rng,
+    )  # fmt: skip
+
+
+def _run(arguments: list[str]) -> None:
+    subprocess.run([sys.executable, "-m", "domaincal", *arguments], check=True, capture_output=True)
+
+
+def _kill(command: list[str], delay: float, *, wait: bool = True) -> None:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        if wait:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+        time.sleep(delay)
+        process.kill()
+
+
+def main() -> None:
+    """Kill every kind of writer and print what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    names = ["scores.npz", "scores.csv", "scores"]
+    if importlib.util.find_spec("pyarrow"):
+        names.append("scores.parquet")
+    for name in names:
+        print(kill_write(name, options.times, rng), flush=True)
+    print(kill_append(options.times, rng), flush=True)
+    print(kill_fit(options.times, rng), flush=True)
+    print(kill_apply(options.times, rng), flush=True)
+
+
+if __name__ == "__main__":
+    main()

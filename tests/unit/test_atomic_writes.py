@@ -1,0 +1,180 @@
+"""Whatever happens to a writer, there is the old file or the new one."""
+
+import errno
+import os
+import random
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import domaincal as dc
+import kill_writers
+from domaincal._files import atomic_file, atomic_folder
+
+DATA, _ = dc.make_multi_domain(3, 200, 10, 4, random_state=0)
+LARGER, _ = dc.make_multi_domain(3, 300, 10, 4, random_state=1)
+
+
+def _names(folder):
+    return sorted(p.name for p in folder.iterdir())
+
+
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def interrupted():
+        with atomic_file(path) as file:
+            file.write(b"half of the new")
+            raise KeyboardInterrupt
+
+    def failed():
+        with atomic_folder(tmp_path / "new") as folder:
+            (folder / "part").write_bytes(b"half")
+            raise RuntimeError
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    with pytest.raises(RuntimeError):
+        failed()
+    assert path.read_bytes() == b"old"
+    assert _names(tmp_path) == ["file"]
+
+
+def test_the_new_file_is_there_only_at_the_end(tmp_path):
+    path = tmp_path / "file"
+    with atomic_file(path) as file:
+        file.write(b"new")
+        file.flush()
+        assert not path.exists()
+    assert path.read_bytes() == b"new"
+    with atomic_folder(tmp_path / "folder") as folder:
+        (folder / "part").write_bytes(b"new")
+        assert not (tmp_path / "folder").exists()
+    assert _names(tmp_path) == ["file", "folder"]
+
+
+def test_bytes_reach_the_disk_before_the_name_changes(tmp_path, monkeypatch):
+    events = []
+    sync, move = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (events.append("fsync"), sync(handle)))
+    monkeypatch.setattr(os, "replace", lambda *names: (events.append("replace"), move(*names)))
+    with atomic_file(tmp_path / "file") as file:
+        file.write(b"new")
+    assert events == ["fsync", "replace", "fsync"]
+
+
+def test_leftovers_of_killed_writers_go_and_those_of_living_ones_stay(tmp_path):
+    path = tmp_path / "file"
+    with atomic_file(path) as file:
+        file.write(b"1")
+        (left,) = _names(tmp_path)
+        (tmp_path / (left[:-8] + "dead.tmp")).write_bytes(b"left by a killed writer")
+        with atomic_file(path) as other:
+            other.write(b"2")
+        assert _names(tmp_path) == sorted([left, "file"])
+    assert path.read_bytes() == b"1"
+    assert _names(tmp_path) == ["file"]
+
+
+def test_rights_are_those_of_any_new_file_or_of_the_old_one(tmp_path):
+    path = tmp_path / "file"
+    with atomic_file(path) as file:
+        file.write(b"1")
+    (tmp_path / "plain").write_bytes(b"")
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+    path.chmod(0o640)
+    with atomic_file(path) as file:
+        file.write(b"2")
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_links_are_followed_and_devices_refused(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with atomic_file(tmp_path / "link") as file:
+        file.write(b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+    for path, what in ((os.devnull, "no plain file"), (tmp_path, "a folder")):
+        with pytest.raises(dc.InputError, match=f"is {what}"), atomic_file(path):
+            pass
+
+
+def test_names_as_long_as_names_can_be(tmp_path):
+    path = tmp_path / ("x" * 251 + ".npz")
+    dc.write(DATA, path)
+    assert len(dc.read(path)) == len(DATA)
+
+
+def _limited(code, path):
+    """Run code in a process that may not write files of more than 20 kB, as on a full disk."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+    )  # fmt: skip
+    return done
+
+
+@pytest.mark.parametrize("name", ["scores.npz", "scores.csv", "scores"])
+def test_a_full_disk_leaves_the_old_state(tmp_path, name):
+    path = tmp_path / name
+    dc.write(DATA, path)
+    dc.write(LARGER, tmp_path / "larger.npz")
+    code = (
+        "import sys, domaincal as dc\n"
+        f"dc.write(dc.read({str(tmp_path / 'larger.npz')!r}), sys.argv[1])"
+    )
+    done = _limited(code, path)
+    assert done.returncode == 1
+    assert "File too large" in done.stderr
+    np.testing.assert_allclose(dc.read(path, verify=True).logits, DATA.logits, rtol=1e-6)
+    assert _names(tmp_path) == sorted(["larger.npz", name])
+    if name == "scores":
+        assert _names(path) == ["meta.json", "part-00000"]
+
+
+def test_a_write_that_fails_with_an_error_number_keeps_it(tmp_path, monkeypatch):
+    def no_space(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    dc.write(DATA, tmp_path / "scores.npz")
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError, match="No space left"):
+        dc.write(LARGER, tmp_path / "scores.npz")
+    assert len(dc.read(tmp_path / "scores.npz")) == len(DATA)
+    assert _names(tmp_path) == ["scores.npz"]
+
+
+_APPEND = """
+import sys, numpy as np, domaincal as dc
+k = int(sys.argv[2])
+rows = dc.CalibrationData(np.full((10, 2), k, "f4"), domains=[f"worker-{k}"] * 10)
+for _ in range(8):
+    dc.Store(sys.argv[1]).append(rows)
+"""
+
+
+def test_appends_of_several_processes_are_all_there(tmp_path):
+    commands = [[sys.executable, "-c", _APPEND, str(tmp_path / "s"), str(k)] for k in range(3)]
+    workers = [subprocess.Popen(command) for command in commands]
+    assert [worker.wait() for worker in workers] == [0, 0, 0]
+    data = dc.Store(tmp_path / "s").read(verify=True)
+    assert len(data) == 3 * 80
+    for k in range(3):
+        own = data.select(data.domains == f"worker-{k}")
+        assert len(own) == 80
+        assert (own.logits == k).all()
+
+
+@pytest.mark.parametrize("name", ["scores.npz", "scores"])
+def test_killed_writers(name):
+    """A few kills; ``python tests/kill_writers.py`` has many, of every writer."""
+    assert kill_writers.kill_write(name, 4, random.Random(0)).kills == 4
+
+
+def test_killed_appends():
+    assert kill_writers.kill_append(4, random.Random(0)).kills == 4
