@@ -1,0 +1,54 @@
+"""Files of the current format version, kept for good: ``python tests/archives/make.py v1``.
+
+Run once for every new version of a format, never again for an old one. The predictions in
+``expected.npz`` are those of the code that wrote the models.
+"""
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import domaincal as dc
+
+_MD_TS = dc.MultiDomainTemperatureScaling
+MODELS = {
+    "msp": dc.MaxSoftmax(),
+    "ts": dc.TemperatureScaling(),
+    "domain-ts": dc.DomainTemperatureScaling(),
+    "md-ts-ols": _MD_TS(clip=(0.5, 4.0)),
+    "md-ts-ridge": _MD_TS("ridge", target="log", fit_intercept=True),
+    "md-ts-huber": _MD_TS("huber", target="inverse", fit_intercept=True),
+    "md-ts-krr": _MD_TS("krr", max_rows=12),
+    "md-ts-knn": _MD_TS("knn", features="logits", max_rows=12),
+    "histogram": dc.HistogramBinning(4),
+    "isotonic": dc.IsotonicCalibration(scheme="one-vs-rest"),
+    "bbq": dc.BayesianBinning(),
+}
+
+
+def main(folder: Path) -> None:
+    """Write data in all formats, every model, and what the models predict."""
+    made, _ = dc.make_multi_domain(3, 40, 3, 2, random_state=0)
+    data = dc.CalibrationData(
+        made.logits, labels=made.labels, features=made.features, domains=made.domains,
+        groups=np.arange(len(made)) % 40, class_names=("ant", "bee", "cat"),
+        provenance={"made by": "tests/archives/make.py"},
+    )  # fmt: skip
+    for name in ("scores.npz", "scores.parquet", "scores.csv"):
+        dc.write(data, folder / name)
+    for _, part in data.by_domain():
+        dc.Store(folder / "scores").append(part)
+    expected = {}
+    for name, model in MODELS.items():
+        model.fit(data.logits, data.labels, features=data.features, domains=data.domains)
+        model.save(folder / f"{name}.safetensors")
+        given = {"features": data.features, "domains": data.domains}
+        expected[name] = model.predict_confidence(data.logits, **given)
+    np.savez(folder / "expected.npz", **expected)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main(Path(__file__).parent / sys.argv[1])

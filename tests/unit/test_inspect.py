@@ -1,0 +1,82 @@
+"""What inspect says of a file."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import domaincal as dc
+
+DATA, _ = dc.make_multi_domain(4, 50, 3, 5, random_state=0)
+FULL = {"labels": DATA.labels, "features": DATA.features, "domains": DATA.domains}
+
+
+def _odd(tmp_path, logits=DATA.logits, **arrays):
+    path = tmp_path / "scores.npz"
+    np.savez(path, logits=logits, **arrays)
+    return dc.inspect(path).odd
+
+
+def test_the_facts(tmp_path):
+    data = dc.CalibrationData(
+        DATA.logits, **FULL, class_names=list("abc"), provenance={"model": "resnet"}
+    )
+    dc.write(data, tmp_path / "scores")
+    found = dc.inspect(tmp_path / "scores")
+    assert (found.format, found.n_rows, found.n_classes, found.n_features) == ("store", 200, 3, 5)
+    assert found.class_names == ("a", "b", "c")
+    assert found.provenance == {"model": "resnet"}
+    assert found.fingerprint == data.fingerprint()
+    assert found.arrays["logits"] == "float32"
+    assert found.odd == found.ignored == ()
+    table = dc.score_table(dc.MaxSoftmax().fit(DATA.logits, DATA.labels), DATA)
+    for column in ("domain", "n", "accuracy", "mean_confidence"):
+        expected = table[column].tolist()
+        if column in ("domain", "n"):
+            assert found.domains[column].tolist() == expected
+        else:
+            np.testing.assert_allclose(found.domains[column], expected, rtol=1e-6)
+    counts = pd.Series(DATA.labels).groupby(DATA.domains).nunique()
+    assert found.domains["classes"].tolist() == counts.tolist()
+
+
+def test_without_labels_and_domains(tmp_path):
+    odd = _odd(tmp_path)
+    assert any("no labels" in text for text in odd)
+    assert any("no domains" in text for text in odd)
+    table = dc.inspect(tmp_path / "scores.npz").domains
+    assert table["domain"].tolist() == ["all"]
+    assert table["accuracy"].isna().all()
+
+
+def _with(place, value):
+    changed = DATA.logits.copy()
+    changed[place] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("arrays", "text"),
+    [
+        ({"logits": _with((3, 1), np.nan)}, "1 rows hold values that are not finite"),
+        ({"logits": _with((slice(0, 7), 1), np.inf)}, "7 rows hold values that are not finite"),
+        ({"features": np.full((200, 2), np.nan)}, "200 rows hold values that are not finite"),
+        ({"logits": _with(slice(0, 2), 1.5)}, "2 rows have equal logits for all classes"),
+        ({"logits": _with((5, 0), -1e9)}, "1 rows have logits more than 10000 below"),
+        ({"logits": np.full((200, 3), 1 / 3)}, "sum to 1 in each row"),
+        ({"labels": np.zeros(200, int)}, "2 of 3 classes never occur among the labels: 1, 2"),
+        ({"labels": np.zeros(200, int)}, "all rows have the same label in domain-0, domain-1"),
+        ({"labels": DATA.logits.argmin(axis=1)}, "accuracy is below chance in domain-0"),
+        ({"domains": ["rare"] * 9 + ["often"] * 191}, "fewer than 10 rows in rare"),
+        ({"features": np.ones((200, 3))}, "3 of 3 features are the same in all rows"),
+        ({"features": DATA.features - DATA.features.mean(axis=0)}, "features have mean 0"),
+    ],
+)  # fmt: skip
+def test_oddities(tmp_path, arrays, text):
+    assert any(text in odd for odd in _odd(tmp_path, **{**FULL, **arrays})), text
+
+
+def test_rows_that_are_not_finite_are_counted_by_domain(tmp_path):
+    np.savez(tmp_path / "scores.npz", logits=_with((slice(0, 60), 0), np.nan), **FULL)
+    assert dc.inspect(tmp_path / "scores.npz").domains["not_finite"].tolist() == [50, 10, 0, 0]
+    with pytest.raises(dc.FileFormatError, match="NaN"):
+        dc.read(tmp_path / "scores.npz")

@@ -1,0 +1,216 @@
+"""Calibrators in files: the same predictions after, and nothing executed."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from sklearn.base import clone
+
+import domaincal as dc
+from domaincal._files import read_tensors
+from support import CALIBRATORS, DEAR, fit, given, probabilities, small_domains
+
+DATA = small_domains()
+SAVED = [name for name in CALIBRATORS if name != "md-ts-instance"]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    found = {}
+
+    def get(name):
+        if name not in found:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", dc.DomaincalWarning)
+                found[name] = fit(CALIBRATORS[name](), DATA)
+        return found[name]
+
+    return get
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_loaded_calibrator_is_the_saved_one(fitted, name, tmp_path):
+    saved = fitted(name)
+    saved.save(tmp_path / "model.safetensors")
+    again = dc.load(tmp_path / "model.safetensors")
+    assert type(again) is type(saved)
+    assert repr(again) == repr(saved)
+    np.testing.assert_array_equal(probabilities(again, DATA), probabilities(saved, DATA))
+    assert again._html_repr() == saved._html_repr()
+    learned = {k: v for k, v in vars(saved).items() if k not in saved.get_params(deep=False)}
+    assert set(learned) == set(type(saved)._learned)
+    for key, value in learned.items():
+        _assert_equal(getattr(again, key), value)
+    again.save(tmp_path / "again.safetensors")
+    contents = [(tmp_path / f"{n}.safetensors").read_bytes() for n in ("model", "again")]
+    assert contents[0] == contents[1]
+    if name not in DEAR:
+        fit(clone(again), DATA)
+
+
+def _assert_equal(a, b):
+    if isinstance(b, pd.Series):
+        pd.testing.assert_series_equal(a, b, check_index_type=False)
+    elif isinstance(b, pd.DataFrame):
+        pd.testing.assert_frame_equal(a, b, check_dtype=False, check_column_type=False)
+    elif isinstance(b, np.ndarray):
+        np.testing.assert_array_equal(a, b)
+    elif isinstance(b, list):
+        for x, y in zip(a, b, strict=True):
+            _assert_equal(x, y)
+    elif hasattr(b, "__dataclass_fields__"):
+        assert type(a) is type(b)
+        for name in b.__dataclass_fields__:
+            _assert_equal(getattr(a, name), getattr(b, name))
+    elif isinstance(b, dict):
+        assert a.keys() == b.keys()
+        assert all(a[key] == b[key] for key in b)
+    else:
+        assert a == b or (a != a and b != b)
+        assert type(a) is type(b)
+
+
+@pytest.mark.parametrize("domains", [np.arange(480) % 6, np.arange(480) % 3 * 10])
+def test_integer_domains_stay_integers(domains, tmp_path):
+    calibrator = dc.DomainTemperatureScaling().fit(DATA.logits, DATA.labels, domains=domains)
+    calibrator.save(tmp_path / "model.safetensors")
+    again = dc.load(tmp_path / "model.safetensors")
+    assert again.domain_temperatures_.index.tolist() == np.unique(domains).tolist()
+    t = again.predict_temperature(DATA.logits, domains=domains)
+    np.testing.assert_array_equal(t, calibrator.predict_temperature(DATA.logits, domains=domains))
+
+
+def test_no_used_domain_and_a_bound_survive(tmp_path):
+    tiny = dc.CalibrationData(np.eye(4) * 9, labels=np.arange(4), domains=list("aabb"))
+    with pytest.warns(dc.DomaincalWarning):
+        saved = dc.MultiDomainTemperatureScaling(features="logits").fit(
+            tiny.logits, tiny.labels, domains=tiny.domains
+        )
+    saved.save(tmp_path / "model.safetensors")
+    again = dc.load(tmp_path / "model.safetensors")
+    assert len(again.used_domains_) == 0
+    assert again.domain_standard_errors_.isna().all()
+    np.testing.assert_array_equal(
+        again.predict_temperature(tiny.logits), saved.predict_temperature(tiny.logits)
+    )
+
+
+def test_the_header_says_what_the_file_is(fitted, tmp_path):
+    fitted("md-ts-ridge").save(tmp_path / "model.safetensors")
+    with safe_open(tmp_path / "model.safetensors", framework="np") as file:
+        header = json.loads(file.metadata()["domaincal"])
+        assert "head_.coef" in file.keys()  # noqa: SIM118
+    assert header["format"] == "domaincal calibrator"
+    assert header["version"] == 1
+    assert header["written_by"] == f"domaincal {dc.__version__}"
+    assert header["class"] == "MultiDomainTemperatureScaling"
+    assert header["parameters"]["head"] == "ridge"
+    assert header["learned"]["data_fingerprint_"] == DATA.fingerprint()
+
+
+def test_what_cannot_be_saved(fitted, tmp_path):
+    path = tmp_path / "model.safetensors"
+    with pytest.raises(dc.InputError, match="cannot be saved: files of domaincal hold numbers"):
+        fitted("md-ts-instance").save(path)
+    with pytest.raises(dc.InputError, match=r"must end in \.safetensors"):
+        fitted("ts").save(tmp_path / "model.pkl")
+    with pytest.raises(ValueError, match="not fitted"):
+        dc.TemperatureScaling().save(path)
+
+    class Mine(dc.TemperatureScaling):
+        pass
+
+    with pytest.raises(dc.InputError, match="Mine is not a calibrator of domaincal"):
+        Mine().fit(DATA.logits, DATA.labels).save(path)
+    generator = dc.MultiDomainTemperatureScaling(random_state=np.random.default_rng(0))
+    with pytest.raises(dc.InputError, match=r"random_state=.*cannot be saved"):
+        fit(generator, DATA).save(path)
+    assert not list(tmp_path.iterdir())
+
+
+def _changed(path, change):
+    """The file with another header, its checksum made right again."""
+    from domaincal.calibrators._model_file import _checksum
+
+    tensors, metadata = read_tensors(path)
+    header = json.loads(metadata["domaincal"])
+    header.pop("sha256")
+    change(header, tensors)
+    header["sha256"] = _checksum(header, tensors)
+    save_file(tensors, path, {"domaincal": json.dumps(header)})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h, t: h.update(version=2), r"is of version 2 .*reads up to 1; upgrade domaincal"),
+        (lambda h, t: h.update(version="x"), "no intact calibrator"),
+        (lambda h, t: h.update(format="other"), "format 'other'"),
+        (lambda h, t: h.update({"class": "os.system"}), "the class 'os.system' is unknown"),
+        (lambda h, t: h.update({"class": "RidgeCV"}), "is unknown"),
+        (lambda h, t: h["parameters"].update(shell="rm"), "no parameter 'shell'"),
+        (lambda h, t: h["learned"].update(predict_proba=1), "lacks what"),
+        (lambda h, t: h["learned"].pop("clip_"), "lacks what"),
+        (lambda h, t: h["learned"].update(temperature_="hot"), "temperature_ is a str"),
+        (lambda h, t: h["learned"].update(head_={"part": "Popen", "fields": {}}), "Popen"),
+        (lambda h, t: h["learned"].update(head_={"eval": "1"}), "holds a 'eval'"),
+        (lambda h, t: h["learned"].update(head_={"tensor": "nowhere"}), "nowhere"),
+        (lambda h, t: h["learned"]["head_"]["fields"].pop("coef"), "LinearMap is incomplete"),
+        (lambda h, t: h.pop("learned"), "learned"),
+    ],
+)
+def test_foreign_and_newer_files_are_refused_by_name(fitted, tmp_path, change, message):
+    path = tmp_path / "model.safetensors"
+    fitted("md-ts").save(path)
+    _changed(path, lambda header, tensors: None)
+    dc.load(path)
+    _changed(path, change)
+    with pytest.raises(dc.FileFormatError, match=message) as caught:
+        dc.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_may_lack_parameters_that_came_later(fitted, tmp_path):
+    path = tmp_path / "model.safetensors"
+    fitted("md-ts").save(path)
+    _changed(path, lambda header, tensors: header["parameters"].pop("nystroem"))
+    assert dc.load(path).nystroem is None
+
+
+def test_files_of_others(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_file({"logits": np.eye(2)}, path)
+    with pytest.raises(dc.FileFormatError, match="holds no calibrator of domaincal"):
+        dc.load(path)
+    path.write_bytes(b"")
+    with pytest.raises(dc.FileFormatError, match=r"no readable \.safetensors"):
+        dc.load(path)
+    with pytest.raises(dc.InputError, match="is a folder"):
+        dc.load(tmp_path)
+    calibrator = dc.TemperatureScaling().fit(DATA.logits, DATA.labels)
+    calibrator.save(path)
+    with pytest.raises(dc.FileFormatError, match=r"holds a calibrator, not data.*domaincal\.load"):
+        dc.read(path)
+
+
+def test_classes_in_another_order_are_refused(tmp_path):
+    names = tuple("abcde")
+    data = dc.CalibrationData(DATA.logits, labels=DATA.labels, class_names=names)
+    table = dc.evaluate(dc.TemperatureScaling(), train=data, test=data)
+    assert len(table) == 1
+    other = dc.CalibrationData(DATA.logits, labels=DATA.labels, class_names=names[::-1])
+    with pytest.raises(dc.InputError, match=r"another order, e.g. 'e' in place of 'a'"):
+        dc.evaluate(dc.TemperatureScaling(), train=data, test=other)
+    dc.evaluate(dc.TemperatureScaling(), train=data, test=DATA)
+
+
+def test_a_fit_forgets_the_names_of_the_last_one():
+    calibrator = dc.TemperatureScaling().fit(DATA.logits, DATA.labels)
+    calibrator.class_names_ = tuple("abcde")
+    assert calibrator.fit(DATA.logits, DATA.labels).class_names_ is None
+    assert probabilities(calibrator, DATA).shape == (480, 5)
+    assert given(DATA)["domains"] is DATA.domains
