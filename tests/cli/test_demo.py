@@ -13,7 +13,7 @@ from domaincal.experiments.demo import run_demo
 
 
 def _run(*arguments):
-    return CliRunner().invoke(main, list(arguments))
+    return CliRunner(env={"COLUMNS": "80"}).invoke(main, list(arguments))
 
 
 def test_demo_prints_the_table_of_every_domain():

@@ -2,36 +2,41 @@
 
 import json
 import math
+import os
 import shutil
 import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+
+from domaincal._errors import DomaincalWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Into a file or a pipe, tables take the width they need.
-_WIDTH_OF_FILES = 200
-_WIDTH_OF_PROSE = 80
+# Into a file or a pipe, lines are as long as they are, unless COLUMNS says otherwise.
+_WIDTH_OF_FILES = 500
 
 
 def console() -> "Console":
     """Rich's console on stdout."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else _WIDTH_OF_FILES, highlight=False)
+    return Console(width=_width(sys.stdout), highlight=False)
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Prose, in lines that can be read."""
-    width = min(_WIDTH_OF_PROSE, shutil.get_terminal_size().columns)
+    """Prose, in lines that a terminal can show."""
+    fill = textwrap.TextWrapper(
+        _width(sys.stderr if err else sys.stdout), subsequent_indent="  ",
+        break_on_hyphens=False, break_long_words=False,
+    )  # fmt: skip
     for line in text.splitlines():
-        click.echo(textwrap.fill(line, width, subsequent_indent="  "), err=err)
+        click.echo(fill.fill(line), err=err)
 
 
 def print_json(kind: str, content: dict[str, Any]) -> None:
@@ -82,8 +87,15 @@ def warnings_in_one_line() -> Iterator[None]:
             say(f"warning: {text}", err=True)
 
     with warnings.catch_warnings():
+        warnings.simplefilter("always", DomaincalWarning)
         warnings.showwarning = show
         yield
+
+
+def _width(stream: TextIO) -> int:
+    if stream.isatty() or os.environ.get("COLUMNS", "").isdigit():
+        return shutil.get_terminal_size().columns
+    return _WIDTH_OF_FILES
 
 
 def _plain(value: Any) -> Any:

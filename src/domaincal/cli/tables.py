@@ -49,7 +49,9 @@ def print_evaluation(
     worst = _worst_domains(table)
     title = f"ECE of each domain in %, {result.protocol['n_bins']} bins"
     if len(worst) < table["domain"].nunique():
-        title += f"; the worst {len(worst)} of {table['domain'].nunique()} domains (all: --json)"
+        say(
+            f"Shown: the worst {len(worst)} of {table['domain'].nunique()} domains; --json has all."
+        )
     screen = console()
     shown = table[table["domain"].isin(worst)]
     screen.print(_ece_table(shown, title, {"accuracy": accuracy.map(_percent)}))

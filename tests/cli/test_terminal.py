@@ -1,0 +1,179 @@
+"""What a shell does to a command: pipes that close, full disks, Ctrl-C, terminals."""
+
+import os
+import pty
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import domaincal as dc
+
+COMMAND = [sys.executable, "-m", "domaincal"]
+DATA, _ = dc.make_multi_domain(6, 100, 5, 4, random_state=0)
+
+
+@pytest.fixture
+def scores(tmp_path):
+    dc.write(DATA, tmp_path / "scores.npz")
+    return str(tmp_path / "scores.npz")
+
+
+def _one_line(stderr):
+    assert stderr.startswith("Error: ")
+    assert stderr.count("\n") == 1
+    assert "Traceback" not in stderr
+    return stderr
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_closed_pipe_is_silent(scores, more):
+    with subprocess.Popen(
+        [*COMMAND, "evaluate", scores, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() in (0, 1)
+
+
+def test_head_takes_what_it_wants(scores):
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m domaincal inspect {scores} --json | head -n 1"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "{\n"
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_full_disk_behind_stdout(scores, more):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "evaluate", scores, *more], stdout=full, stderr=subprocess.PIPE, text=True,
+            check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "No space left on device" in _one_line(done.stderr)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["convert", "scores.npz", "out.csv", "--force"],
+        ["apply", "model.safetensors", "scores.npz", "-o", "out.csv", "--force"],
+        ["fit", "scores.npz", "-o", "model.safetensors", "--force", "--method", "md-ts:head=knn"],
+    ],
+)
+def test_a_full_disk_behind_the_output(scores, arguments):
+    folder = Path(scores).parent
+    calibrator = dc.TemperatureScaling().fit(DATA.logits, DATA.labels)
+    calibrator.save(folder / "model.safetensors")
+    (folder / "out.csv").write_text("old")
+    done = subprocess.run(
+        [*COMMAND, *arguments], cwd=folder, capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)),
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "File too large" in _one_line(done.stderr)
+    assert done.stdout == ""
+    assert (folder / "out.csv").read_text() == "old"
+    assert dc.load(folder / "model.safetensors").temperature_ == calibrator.temperature_
+    names = sorted(p.name for p in folder.iterdir())
+    assert names == ["model.safetensors", "out.csv", "scores.npz"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/sys/kernel"), reason="there is no /sys here")
+def test_a_read_only_folder(scores):
+    done = subprocess.run(
+        [*COMMAND, "fit", scores, "-o", "/sys/kernel/model.safetensors"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "/sys/kernel" in _one_line(done.stderr)
+
+
+def test_a_folder_without_rights(scores):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    folder = Path(scores).parent / "locked"
+    folder.mkdir(mode=0o500)
+    done = subprocess.run(
+        [*COMMAND, "convert", scores, str(folder / "x.npz")], capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert "cannot be written to" in _one_line(done.stderr)
+
+
+@pytest.mark.parametrize("delay", [0.5, 1.5])
+def test_ctrl_c_is_one_line_and_leaves_nothing(tmp_path, delay):
+    data, _ = dc.make_multi_domain(40, 2000, 10, 64, random_state=0)
+    dc.write(data, tmp_path / "scores.npz")
+    arguments = ["fit", "scores.npz", "-o", "model.safetensors", "--method", "md-ts:head=krr"]
+    with subprocess.Popen(
+        [*COMMAND, *arguments], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    ) as process:  # fmt: skip
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate()
+    assert process.returncode == 1
+    assert out == ""
+    assert "Traceback" not in error
+    assert error.strip().endswith("Aborted!")
+    assert [p.name for p in tmp_path.iterdir()] == ["scores.npz"]
+
+
+def _on_a_terminal(arguments, cwd):
+    """Run with stderr on a terminal and stdout in a pipe; what appears on each."""
+    main, side = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, *arguments], cwd=cwd, stdout=subprocess.PIPE, stderr=side,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    ) as process:  # fmt: skip
+        os.close(side)
+        shown = b""
+        try:
+            while part := os.read(main, 4096):
+                shown += part
+        except OSError:  # the end of a terminal
+            pass
+        out = process.stdout.read()
+    os.close(main)
+    assert process.returncode == 0
+    return out.decode(), shown.decode()
+
+
+def test_progress_goes_to_a_terminal_only(scores):
+    arguments = ["evaluate", scores, "--leave-one-domain-out", "--methods", "ts,md-ts"]
+    out, shown = _on_a_terminal(arguments, Path(scores).parent)
+    assert "fitting and scoring" in shown
+    assert "100%" in shown
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout == out
+    assert done.stderr == ""
+
+
+def test_the_same_output_twice(scores):
+    runs = [
+        subprocess.run([*COMMAND, "evaluate", scores, "--json"], capture_output=True, check=True)
+        for _ in range(2)
+    ]
+    assert runs[0].stdout == runs[1].stdout
+
+
+def test_not_enough_memory_is_one_line(tmp_path):
+    """A file that is honest about a size that the machine does not have."""
+    np.savez(tmp_path / "scores.npz", logits=np.zeros((200_000, 100)))
+    done = subprocess.run(
+        [*COMMAND, "convert", "scores.npz", "x.npz"], cwd=tmp_path, capture_output=True, text=True,
+        check=False, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (250 << 20, 250 << 20)),
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "not enough memory" in _one_line(done.stderr)

@@ -1,0 +1,373 @@
+"""Every verb as a user meets it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import domaincal as dc
+from domaincal.cli import main
+from support import small_domains
+
+DATA = small_domains(n_rows=60)
+
+
+def run(*arguments, code=0):
+    # In lines as long as they are.
+    result = CliRunner(env={"COLUMNS": None}).invoke(main, [str(a) for a in arguments])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def document(*arguments, code=0):
+    """The JSON of a verb: one document, nothing else on stdout."""
+    return json.loads(run(*arguments, "--json", code=code).stdout)
+
+
+@pytest.fixture
+def scores(tmp_path):
+    dc.write(DATA, tmp_path / "scores.npz")
+    return tmp_path / "scores.npz"
+
+
+@pytest.fixture
+def model(scores):
+    run("fit", scores, "-o", scores.parent / "model.safetensors")
+    return scores.parent / "model.safetensors"
+
+
+class TestInspect:
+    def test_rows(self, scores):
+        out = run("inspect", scores).stdout
+        assert "360 rows, 5 classes, 4 features, 6 domains" in out
+        assert out.count("domain-") == 6
+        assert "Nothing odd." in out
+        found = document("inspect", scores)
+        assert (found["document"], found["version"]) == ("domaincal inspection", 1)
+        assert [row["n"] for row in found["domains"]] == [60] * 6
+        assert found["fingerprint"] == DATA.fingerprint()
+
+    def test_a_model(self, model):
+        assert "pooled temperature" in run("inspect", model).stdout
+        found = document("inspect", model)
+        assert found["class"] == "MultiDomainTemperatureScaling"
+        assert found["fitted_on"] == DATA.fingerprint()
+
+    def test_nan_is_null(self, tmp_path):
+        np.savez(tmp_path / "scores.npz", logits=DATA.logits)
+        found = document("inspect", tmp_path / "scores.npz")
+        assert found["domains"][0]["accuracy"] is None
+        assert any("no labels" in odd for odd in found["odd"])
+
+    def test_names_are_shown_as_they_are(self, tmp_path):
+        """Rich would take [bold] for a style, and fail on [/x]."""
+        names = np.array(["[bold]a", "[/x]", "tab\there"])[np.arange(360) % 3]
+        data = dc.CalibrationData(DATA.logits, labels=DATA.labels, domains=names)
+        dc.write(data, tmp_path / "scores.npz")
+        for verb in ("inspect", "evaluate"):
+            out = run(verb, tmp_path / "scores.npz").stdout
+            assert "[bold]a" in out
+            assert "[/x]" in out
+
+    def test_many_domains_are_cut_short(self, tmp_path):
+        data, _ = dc.make_multi_domain(70, 30, 3, random_state=0)
+        dc.write(data, tmp_path / "scores.npz")
+        assert "10 more domains" in run("inspect", tmp_path / "scores.npz").stdout
+        out = run("evaluate", tmp_path / "scores.npz", "--methods", "msp,ts").stdout
+        assert "the worst 20 of 70 domains" in out
+        assert out.count("domain-") == 20
+        found = document("evaluate", tmp_path / "scores.npz", "--methods", "msp,ts")
+        assert len(found["table"]) == 140
+
+
+class TestConvert:
+    def test_there_and_back(self, scores, tmp_path):
+        run("convert", scores, tmp_path / "scores.csv")
+        run("convert", tmp_path / "scores.csv", tmp_path / "store")
+        run("convert", tmp_path / "store", tmp_path / "again.npz")
+        again = dc.read(tmp_path / "again.npz")
+        np.testing.assert_array_equal(again.logits, DATA.logits)
+        np.testing.assert_array_equal(again.domains, DATA.domains)
+
+    def test_a_site_a_file(self, tmp_path):
+        for k, (_, part) in enumerate(DATA.by_domain()):
+            rows = dc.CalibrationData(part.logits, labels=part.labels)
+            dc.write(rows, tmp_path / f"{k}.csv")
+            name = f"site-{k}"
+            out = run(
+                "convert", tmp_path / f"{k}.csv", tmp_path / "all", "--domain", name, "--append"
+            )
+            assert f"60 rows, {60 * (k + 1)} in all" in " ".join(out.stdout.split())
+        data = dc.read(tmp_path / "all")
+        assert data.domain_names.tolist() == [f"site-{k}" for k in range(6)]
+        np.testing.assert_allclose(data.logits, DATA.logits)
+
+    def test_only_a_store_grows(self, scores, tmp_path):
+        error = run("convert", scores, tmp_path / "x.npz", "--append", code=1).stderr
+        assert "only a store can grow" in error
+
+    def test_json(self, scores, tmp_path):
+        found = document("convert", scores, tmp_path / "x")
+        assert found["document"] == "domaincal conversion"
+        assert found["data"]["n_rows"] == 360
+
+    def test_nothing_is_replaced_without_force(self, scores, tmp_path):
+        before = scores.read_bytes()
+        dc.write(DATA.select(slice(0, 100)), tmp_path / "other.npz")
+        error = run("convert", tmp_path / "other.npz", scores, code=1).stderr
+        assert error == f"Error: {scores} exists; pass --force to replace it.\n"
+        assert scores.read_bytes() == before
+        run("convert", tmp_path / "other.npz", scores, "--force")
+        assert len(dc.read(scores)) == 100
+
+
+class TestFit:
+    @pytest.mark.parametrize(
+        "method", ["msp", "ts", "domain-ts", "md-ts", "histogram", "isotonic", "bbq"]
+    )
+    def test_every_method(self, scores, tmp_path, method):
+        path = tmp_path / "model.safetensors"
+        out = run("fit", scores, "-o", path, "--method", method).stdout
+        fitted = dc.load(path)
+        assert repr(fitted) in out
+        assert fitted.data_fingerprint_ == DATA.fingerprint()
+
+    def test_the_file_is_the_library_s(self, scores, model):
+        expected = dc.MultiDomainTemperatureScaling()
+        expected.fit(DATA.logits, DATA.labels, features=DATA.features, domains=DATA.domains)
+        np.testing.assert_array_equal(dc.load(model).coef_, expected.coef_)
+
+    def test_parameters(self, scores, tmp_path):
+        path = tmp_path / "m.safetensors"
+        spec = "md-ts:target=log:fit_intercept=true:clip=[0.5,3]"
+        found = document("fit", scores, "-o", path, "--method", spec, "--head", "ridge")
+        assert found["calibrator"]["parameters"]["target"] == "log"
+        fitted = dc.load(path)
+        assert (fitted.head, fitted.fit_intercept, fitted.clip) == ("ridge", True, (0.5, 3))
+        assert fitted.clip_ == (0.5, 3.0)
+
+    @pytest.mark.parametrize(
+        ("arguments", "code", "message"),
+        [
+            (["--method", "magic"], 2, "no method 'magic'; choose from msp, ts"),
+            (["--method", "md-ts:hed=ols"], 2, "no parameter 'hed=ols'"),
+            (["--method", "md-ts:head"], 2, "no parameter 'head'; write name=value"),
+            (["--method", "ts:head=ols"], 2, "none: it has no parameters"),
+            (["--method", "ts", "--head", "ols"], 2, "--head is for --method md-ts"),
+            (["--head", "forest"], 1, "head must be one of"),
+            (["--method", "md-ts:max_rows=-3"], 1, "max_rows must be"),
+        ],
+    )
+    def test_wrong_methods(self, scores, tmp_path, arguments, code, message):
+        error = run("fit", scores, "-o", tmp_path / "m.safetensors", *arguments, code=code).stderr
+        assert message in error
+        assert [p.name for p in tmp_path.iterdir()] == ["scores.npz"]
+
+    def test_wrong_suffix_and_missing_output(self, scores, tmp_path):
+        assert "must end in .safetensors" in run("fit", scores, "-o", "m.pkl", code=1).stderr
+        assert "Missing option" in run("fit", scores, code=2).stderr
+        error = run("fit", scores, "-o", tmp_path / "no" / "m.safetensors", code=1).stderr
+        assert "there is no folder" in error
+
+    def test_a_warning_is_one_message_on_stderr(self, tmp_path):
+        few = dc.concatenate([DATA, dc.CalibrationData(
+            DATA.logits[:3], labels=DATA.labels[:3], features=DATA.features[:3], domains=["x"] * 3
+        )])  # fmt: skip
+        dc.write(few, tmp_path / "scores.npz")
+        result = run("fit", tmp_path / "scores.npz", "-o", tmp_path / "m.safetensors")
+        said = " ".join(result.stderr.split())
+        assert said.startswith("warning: fewer than 10 rows in domain 'x'")
+        assert said.count("warning:") == 1
+        assert "Warning" not in result.output
+        assert "warning:" not in result.stdout
+
+
+class TestApply:
+    @pytest.mark.parametrize("name", ["p.csv", "p.npz", "p.parquet"])
+    def test_probabilities_are_the_library_s(self, scores, model, tmp_path, name):
+        if name.endswith("parquet"):
+            pytest.importorskip("pyarrow")
+        out = run("apply", model, scores, "-o", tmp_path / name).stdout
+        assert "360 rows: mean confidence" in out
+        expected = dc.load(model).predict_proba(DATA.logits, features=DATA.features)
+        found = np.exp(dc.read(tmp_path / name).logits)
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+    def test_columns(self, scores, model, tmp_path):
+        found = document("apply", model, scores, "-o", tmp_path / "p.csv")
+        table = pd.read_csv(tmp_path / "p.csv")
+        probabilities = [f"prob_{k}" for k in range(5)]
+        columns = ["label", "domain", "predicted", "confidence", "temperature", *probabilities]
+        assert table.columns.tolist() == columns
+        assert found["mean_confidence"] == pytest.approx(table["confidence"].mean())
+
+    def test_other_rows_than_those_of_the_fit(self, model, tmp_path):
+        fewer = dc.CalibrationData(DATA.logits[:, :4], features=DATA.features)
+        dc.write(fewer, tmp_path / "fewer.npz")
+        error = run("apply", model, tmp_path / "fewer.npz", "-o", tmp_path / "p.csv", code=1).stderr
+        assert "logits have 4 classes, but this calibrator was fitted with 5" in error
+        np.savez(tmp_path / "bare.npz", logits=DATA.logits)
+        error = run("apply", model, tmp_path / "bare.npz", "-o", tmp_path / "p.csv", code=1).stderr
+        assert "needs features" in error
+        assert not (tmp_path / "p.csv").exists()
+
+    def test_what_is_no_model(self, scores, tmp_path):
+        error = run("apply", scores, scores, "-o", tmp_path / "p.csv", code=1).stderr
+        assert "no readable .safetensors file" in error
+        error = run("apply", scores, scores, "-o", tmp_path / "p.txt", code=1).stderr
+        assert "predictions are written to" in error
+
+
+class TestEvaluate:
+    def test_the_numbers_are_the_library_s(self, scores):
+        options = ["--methods", "msp,ts,md-ts", "--ood", "domain-[24]", "--bins", "20"]
+        found = document("evaluate", scores, *options, "--seed", "3")
+        assert (found["document"], found["version"]) == ("domaincal evaluation", 1)
+        methods = {
+            "msp": dc.MaxSoftmax(),
+            "ts": dc.TemperatureScaling(),
+            "md-ts": dc.MultiDomainTemperatureScaling(),
+        }
+        expected = dc.evaluate_split(methods, DATA, ood="domain-[24]", n_bins=20, random_state=3)
+        pd.testing.assert_frame_equal(pd.DataFrame(found["table"]), expected)
+        means = dc.summary_table(expected)
+        pd.testing.assert_frame_equal(pd.DataFrame(found["means"]), means)
+        last = found["comparisons"][-1]
+        assert (last["kind"], last["method"], last["against"]) == ("OOD", "md-ts", "ts")
+        ood = expected[expected["kind"] == "OOD"]
+        assert last["difference"] == dc.compare_methods(ood, "md-ts", "ts").difference
+        assert found["protocol"]["split"] == "row"
+        assert found["gate"] is None
+        text = run("evaluate", scores, *options).stdout
+        assert "OOD domains, never seen" in text
+
+    def test_leave_one_domain_out(self, scores):
+        options = ["--leave-one-domain-out", "--methods", "ts,md-ts"]
+        found = document("evaluate", scores, *options)
+        methods = {"ts": dc.TemperatureScaling(), "md-ts": dc.MultiDomainTemperatureScaling()}
+        expected = dc.evaluate_leave_one_domain_out(methods, DATA)
+        pd.testing.assert_frame_equal(pd.DataFrame(found["table"]), expected)
+        text = " ".join(run("evaluate", scores, *options).stdout.split())
+        assert "md-ts is better than ts" in text or "no clear difference between" in text
+
+    def test_groups_are_kept_apart_where_there_are_any(self, tmp_path):
+        data = dc.CalibrationData(
+            DATA.logits, labels=DATA.labels, domains=DATA.domains, groups=np.arange(360) % 60
+        )
+        dc.write(data, tmp_path / "scores.npz")
+        for more, by in (([], "group"), (["--split", "row"], "row")):
+            found = document("evaluate", tmp_path / "scores.npz", "--methods", "msp,ts", *more)
+            assert found["protocol"]["split"] == by
+            methods = {"msp": dc.MaxSoftmax(), "ts": dc.TemperatureScaling()}
+            expected = dc.evaluate_split(methods, data, by=by)
+            pd.testing.assert_frame_equal(pd.DataFrame(found["table"]), expected)
+
+    @pytest.mark.parametrize(
+        ("limit", "code"), [("1.0", 0), ("100%", 0), ("0", 3), ("-0.5", 3), ("0.01%", 3)]
+    )
+    def test_the_gate(self, scores, limit, code):
+        options = ["evaluate", scores, "--methods", "msp", "--fail-on", "ece"]
+        out = run(*options, "--fail-above", limit, code=code).stdout
+        assert f"Gate {'holds' if code == 0 else 'FAILED'}" in out
+        found = document(*options, "--fail-above", limit, "--worst", code=code)["gate"]
+        assert found["holds"] == (code == 0)
+        assert found["worst"]
+        assert found["domain"].startswith("domain-")
+
+    @pytest.mark.parametrize("limit", ["5", "120%", "much", "nan", ""])
+    def test_a_gate_that_could_not_shut_is_refused(self, scores, limit):
+        assert "write 0.05 or 5%" in run("evaluate", scores, "--fail-above", limit, code=2).stderr
+
+    def test_a_saved_model_on_new_rows(self, scores, model, tmp_path):
+        new = small_domains(3, n_rows=60)
+        dc.write(new, tmp_path / "new.npz")
+        result = run("evaluate", tmp_path / "new.npz", "--model", model, "--json")
+        assert result.stderr == ""
+        found = json.loads(result.stdout)
+        expected = dc.score_table({"model": dc.load(model)}, new).assign(kind="InD")
+        pd.testing.assert_frame_equal(pd.DataFrame(found["table"]), expected)
+        again = run("evaluate", scores, "--model", model)
+        assert "fitted on these very rows" in again.stderr
+        marked = document("evaluate", tmp_path / "new.npz", "--model", model, "--ood", "domain-1")
+        kinds = {row["domain"]: row["kind"] for row in marked["table"]}
+        assert [name for name, kind in kinds.items() if kind == "OOD"] == ["domain-1"]
+
+    @pytest.mark.parametrize(
+        ("arguments", "code", "message"),
+        [
+            (["--methods", "magic"], 2, "no method 'magic'"),
+            (["--methods", ","], 2, "--methods is empty"),
+            (["--methods", "ts,ts"], 2, "names a method twice"),
+            (["--ood", "night-*"], 1, "ood names 'night-*', which is no domain"),
+            (["--ood", "*"], 1, "ood names all of the 6 domains"),
+            (["--bins", "0"], 2, "0 is not in the range"),
+            (["--split", "group"], 1, "by='group' needs groups"),
+            (["--leave-one-domain-out", "--ood", "domain-1"], 2, "leave out --ood"),
+            (["--model", "m.safetensors", "--methods", "ts"], 2, "--model scores without a fit"),
+            (["--worst"], 2, "give --fail-above too"),
+            (["--fail-on", "nll"], 2, "is not one of"),
+            (["--model", "no.safetensors"], 1, "no.safetensors: No such file"),
+        ],
+    )
+    def test_wrong_usage(self, scores, arguments, code, message):
+        result = run("evaluate", scores, *arguments, code=code)
+        assert message in result.stderr
+        assert result.stdout == ""
+        assert sum(line.startswith("Error") for line in result.stderr.splitlines()) == 1
+
+    def test_a_csv_of_probabilities_only(self, tmp_path):
+        """From file to per-domain table in one command."""
+        p = np.exp(DATA.logits) / np.exp(DATA.logits).sum(axis=1, keepdims=True)
+        names = ["ant", "bee", "cat", "dog", "emu"]
+        frame = pd.DataFrame(p, columns=[f"prob_{name}" for name in names])
+        frame["label"], frame["domain"] = np.array(names)[DATA.labels], DATA.domains
+        frame.to_csv(tmp_path / "scores.csv", index=False)
+        out = run("evaluate", tmp_path / "scores.csv").stdout
+        assert out.count("domain-") == 6
+        found = document("evaluate", tmp_path / "scores.csv", "--methods", "msp")
+        expected = dc.evaluate_split({"msp": dc.MaxSoftmax()}, DATA)
+        np.testing.assert_allclose(
+            [row["ece"] for row in found["table"]], expected["ece"], rtol=1e-9
+        )
+
+    def test_probabilities_called_logits_are_noticed_and_can_be_said(self, tmp_path):
+        p = np.exp(DATA.logits) / np.exp(DATA.logits).sum(axis=1, keepdims=True)
+        np.savez(tmp_path / "p.npz", logits=p, labels=DATA.labels, domains=DATA.domains)
+        options = ["evaluate", tmp_path / "p.npz", "--methods", "msp"]
+        assert "pass --probabilities" in " ".join(run(*options).stderr.split())
+        result = run(*options, "--probabilities", "--json")
+        assert result.stderr == ""
+        np.testing.assert_allclose(
+            [row["ece"] for row in json.loads(result.stdout)["table"]],
+            dc.evaluate_split({"msp": dc.MaxSoftmax()}, DATA)["ece"], rtol=1e-9,
+        )  # fmt: skip
+
+    def test_without_domains_only_what_needs_none(self, tmp_path):
+        np.savez(tmp_path / "s.npz", logits=DATA.logits, labels=DATA.labels)
+        found = document("evaluate", tmp_path / "s.npz")
+        assert found["protocol"]["methods"] == ["msp", "ts"]
+        assert found["table"][0]["domain"] == "all"
+
+    def test_an_infinite_nll_is_null_in_json(self, tmp_path):
+        data = dc.CalibrationData(np.tile([[0.0, 9.0]], (40, 1)), labels=[1] * 39 + [0])
+        dc.write(data, tmp_path / "s.npz")
+        found = document("evaluate", tmp_path / "s.npz", "--methods", "histogram", "--seed", "1")
+        assert found["table"][0]["nll"] is None or found["table"][0]["nll"] > 0
+
+
+class TestDemo:
+    def test_its_rows_are_for_the_other_verbs(self, tmp_path):
+        run("demo", "-o", tmp_path / "scores.npz")
+        assert len(dc.read(tmp_path / "scores.npz")) == 30_000
+        assert "exists; pass --force" in run("demo", "-o", tmp_path / "scores.npz", code=1).stderr
+        assert "rows are written to" in run("demo", "-o", tmp_path / "s.txt", code=1).stderr
+
+
+@pytest.mark.parametrize("verb", ["demo", "inspect", "convert", "fit", "apply", "evaluate"])
+def test_every_verb_has_help_with_examples(verb):
+    out = run(verb, "--help").output
+    assert f"Examples:\n    domaincal {verb}" in out
+    assert "--json" in out
+    assert verb in run("--help").output
