@@ -1,5 +1,6 @@
 # make test    everything that CI runs: lint, types, layers, doctests, tests, bare install
 # make demo    the main job
+# make docs    writes what the commands of the docs print into them; a test compares
 # make bench   speed and memory against other libraries, on pinned threads
 
 PYTHON ?= python3.11
@@ -7,19 +8,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: test lint types layers tests bare demo bench constraints clean
+.PHONY: test lint types layers tests bare demo docs bench constraints clean
 
 test: lint types layers tests bare
 
 # A stamp for each environment: nothing is installed again until what it depends on changes.
 $(VENV)/.installed: pyproject.toml constraints.txt
 	sh tools/make_venv.sh $(PYTHON) $(VENV)
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) 'torch==2.13.0'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
-	$(BIN)/python -m pip install $(PIP_OPTIONS) 'torch==2.13.0'
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,bench]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet,bench]'
 	touch $@
 
 .venv-bare/.installed: pyproject.toml constraints.txt
@@ -49,6 +50,10 @@ bare: .venv-bare/.installed
 
 demo: $(VENV)/.installed
 	$(BIN)/domaincal demo
+
+docs: $(VENV)/.installed
+	$(BIN)/python tools/console_docs.py docs/command-line.md --write
+	$(BIN)/python tools/console_docs.py README.md --write
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

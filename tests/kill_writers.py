@@ -47,8 +47,8 @@ class Tally:
 
 
 def _sets() -> tuple[dc.CalibrationData, dc.CalibrationData]:
-    old, _ = dc.make_multi_domain(4, 2000, 20, 32, random_state=0)
-    new, _ = dc.make_multi_domain(4, 1500, 20, 32, random_state=1)
+    old, _ = dc.make_multi_domain(4, 2000, 20, 128, random_state=0)
+    new, _ = dc.make_multi_domain(4, 1500, 20, 128, random_state=1)
     return old, new
 
 
@@ -135,11 +135,13 @@ def kill_command(
         duration = time.perf_counter() - start
         expected_old = content(root / output)
         assert expected_old != expected_new
-        # Half of the kills anywhere, half near the end, where the output is written.
+        # Every other kill anywhere in the run, the others soon after the output is begun.
         for k in range(times):
-            low = 0.0 if k % 2 else 0.8
-            delay = rng.uniform(low, 1.1) * duration
-            _kill([sys.executable, "-m", "domaincal", *arguments(root, "new")], delay, wait=False)
+            command = [sys.executable, "-m", "domaincal", *arguments(root, "new")]
+            if k % 2:
+                _kill(command, rng.uniform(0.0, 1.1) * duration, wait=False)
+            else:
+                _kill_when_writing(command, root, rng.uniform(0.0, 0.02))
             tally.kills += 1
             tally.unfinished += bool(_leftovers(root))
             found = content(root / output)
@@ -187,6 +189,15 @@ def _kill(command: list[str], delay: float, *, wait: bool = True) -> None:
         if wait:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
+        time.sleep(delay)
+        process.kill()
+
+
+def _kill_when_writing(command: list[str], folder: Path, delay: float) -> None:
+    before = set(_leftovers(folder))
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and set(_leftovers(folder)) <= before:
+            time.sleep(0.0002)
         time.sleep(delay)
         process.kill()
 

@@ -358,6 +358,7 @@ class TestStore:
         [
             (dc.CalibrationData(Z, labels=Y), "arrays and their columns"),
             (dc.CalibrationData(**{**FULL, "logits": Z.astype("f8")}), "types"),
+            (dc.CalibrationData(**{**FULL, "features": DATA.features.astype("i8")}), "types"),
             (dc.CalibrationData(**{**FULL, "domains": np.ones(60, int)}), "kind of domains"),
             (dc.CalibrationData(**FULL, class_names=list("abc")), "class names"),
             (dc.CalibrationData(**{**FULL, "logits": Z[:, :2], "labels": Y % 2}), "columns"),
@@ -368,6 +369,13 @@ class TestStore:
         with pytest.raises(dc.InputError, match=f"disagree in their.*{message}"):
             dc.Store(store).append(rows)
         np.testing.assert_array_equal(dc.read(store, verify=True).logits, before.logits)
+
+    def test_narrower_numbers_are_widened(self, store):
+        rows = {**FULL, "features": DATA.features.astype("f2"), "labels": Y.astype("i1")}
+        dc.Store(store).append(dc.CalibrationData(**rows))
+        data = dc.read(store, verify=True)
+        assert data.features.dtype == np.float32
+        np.testing.assert_array_equal(data.features[60:], rows["features"])
 
     def test_a_folder_that_is_no_store_is_never_written(self, tmp_path):
         (tmp_path / "mine").mkdir()

@@ -135,10 +135,15 @@ def test_parts_that_disagree_are_not_joined(change, fact):
     for wrong in ([], [DATA, 1]):
         with pytest.raises(dc.InputError, match="parts"):
             dc.concatenate(wrong)
-    with pytest.raises(dc.InputError, match="type of logits: float64 and float32"):
-        dc.concatenate([
-            dc.CalibrationData(DATA.logits), dc.CalibrationData(DATA.logits.astype("f"))
-        ])  # fmt: skip
+
+
+def test_joined_numbers_get_the_widest_type():
+    both = dc.concatenate([_full(), dc.CalibrationData(
+        DATA.logits.astype("f"), labels=DATA.labels, features=DATA.features.astype("f2"),
+        domains=DATA.domains, groups=np.arange(480), class_names=NAMES,
+    )])  # fmt: skip
+    assert both.logits.dtype == both.features.dtype == np.float64
+    np.testing.assert_array_equal(both.logits[480:], DATA.logits.astype("f"))
 
 
 def test_labels_may_be_class_names():

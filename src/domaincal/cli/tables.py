@@ -54,7 +54,7 @@ def print_evaluation(
         )
     screen = console()
     shown = table[table["domain"].isin(worst)]
-    screen.print(_ece_table(shown, title, {"accuracy": accuracy.map(_percent)}))
+    screen.print(_ece_table(shown, title, {"accuracy %": accuracy.map(_percent)}))
     screen.print(_means_table(result.means))
     say(_LEGEND)
     for found in comparisons:

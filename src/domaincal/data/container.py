@@ -141,8 +141,8 @@ class CalibrationData:
 def concatenate(parts: Sequence[CalibrationData]) -> CalibrationData:
     """The rows of all parts, one after the other.
 
-    The parts have the same classes and features, and the same things are known of their rows.
-    Of their provenance, what they agree on is kept.
+    The parts have the same classes and features, and the same things are known of their rows;
+    numbers get the widest of their types. Of their provenance, what they agree on is kept.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def concatenate(parts: Sequence[CalibrationData]) -> CalibrationData:
         raise InputError("parts is empty; pass at least one CalibrationData.")
     first = parts[0]
     for number, part in enumerate(parts[1:], 1):
-        require_alike(first, part, "part 0", f"part {number}")
+        _require_alike(first, part, "part 0", f"part {number}")
 
     def joined(name: str) -> Array | None:
         values = [getattr(part, name) for part in parts]
@@ -181,17 +181,15 @@ def concatenate(parts: Sequence[CalibrationData]) -> CalibrationData:
     )
 
 
-def require_alike(a: CalibrationData, b: CalibrationData, name_a: str, name_b: str) -> None:
+def _require_alike(a: CalibrationData, b: CalibrationData, name_a: str, name_b: str) -> None:
     """Raise where rows of ``b`` cannot follow those of ``a``."""
 
     def facts(data: CalibrationData) -> dict[str, Any]:
         return {
             "classes": data.logits.shape[1],
             "class names": data.class_names,
-            "type of logits": str(data.logits.dtype),
             "labels": data.labels is not None,
             "features": None if data.features is None else data.features.shape[1],
-            "type of features": None if data.features is None else str(data.features.dtype),
             "type of domains": _kind(data.domains),
             "type of groups": _kind(data.groups),
         }

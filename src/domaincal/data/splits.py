@@ -107,9 +107,10 @@ def matching_domains(data: CalibrationData, ood: str | Iterable[Any]) -> Array:
         if not same.any() and isinstance(asked, str):
             same = np.array([fnmatchcase(str(name), asked) for name in names.tolist()])
         if not same.any():
+            more = f" and {len(names) - 8} more" if len(names) > 8 else ""
             raise InputError(
                 f"ood names {asked!r}, which is no domain of the data; its domains are "
-                f"{', '.join(map(str, names[:20]))}{', ...' if len(names) > 20 else ''}."
+                f"{', '.join(map(str, names[:8]))}{more}."
             )
         chosen |= same
     if chosen.all() or not chosen.any():

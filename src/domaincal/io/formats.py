@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -139,11 +140,7 @@ def convert(
         )
     data = read(source, probabilities=probabilities)
     if domain is not None:
-        data = CalibrationData(
-            data.logits, labels=data.labels, features=data.features,
-            domains=np.full(len(data), domain), groups=data.groups,
-            class_names=data.class_names, provenance=data.provenance,
-        )  # fmt: skip
+        data = replace(data, domains=np.full(len(data), domain))
     if append:
         Store(destination).append(data)
     else:

@@ -89,7 +89,10 @@ class Store:
         return sum(shard.n_rows for shard in self._meta().shards) if self.path.exists() else 0
 
     def append(self, data: CalibrationData) -> None:
-        """Add rows as one more shard; they have the classes and features of those before."""
+        """Add rows as one more shard; they have the classes and features of those before.
+
+        Numbers are widened to the types of the store, and refused where they would lose digits.
+        """
         if not self.path.exists():
             try:
                 self.write(data)
@@ -99,6 +102,7 @@ class Store:
                     raise  # else another process was the first
         with locked_folder(self.path):
             meta = self._meta()
+            data = _widened(data, meta)
             named, codes = _with_names(meta, data)
             _require_same(meta, named, self.path)
             self._commit(replace(named, shards=meta.shards), data, codes, keep=True)
@@ -264,6 +268,16 @@ def _with_names(meta: _Meta | None, data: CalibrationData) -> tuple[_Meta, dict[
     return described, codes
 
 
+def _widened(data: CalibrationData, meta: _Meta) -> CalibrationData:
+    """Numbers in the types of the store, where that loses nothing."""
+    changed = {}
+    for name in ("logits", "labels", "features"):
+        values, stored = getattr(data, name), meta.dtypes.get(name)
+        if values is not None and stored is not None and np.can_cast(values.dtype, stored):
+            changed[name] = values.astype(stored)
+    return replace(data, **changed)
+
+
 def _require_same(old: _Meta, new: _Meta, path: Path) -> None:
     """Rows that are appended look like those that are there."""
 
@@ -279,8 +293,8 @@ def _require_same(old: _Meta, new: _Meta, path: Path) -> None:
     for (fact, before), after in zip(facts(old).items(), facts(new).values(), strict=True):
         if before != after:
             raise InputError(
-                f"the rows to append and the store {path} disagree in their {fact}: {after} and "
-                f"{before}; make them alike."
+                f"the rows to append and those of the store {path} disagree in their {fact}: "
+                f"{after} and {before}; make them alike."
             )
 
 

@@ -1,0 +1,29 @@
+"""The pages show what the commands print."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md"])
+def test_console_blocks_are_what_is_printed(page):
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools/console_docs.py", ROOT / page], capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_python_blocks_run(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/files.md").read_text(), re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "docs/files.md", "exec"), {})
+    assert (
+        "CalibrationData(3000 rows, 10 classes, 16 features, 6 domains)" in capsys.readouterr().out
+    )

@@ -1,0 +1,56 @@
+"""Run the ``console`` blocks of a page and compare, or write, what they print.
+
+``python tools/console_docs.py docs/command-line.md`` fails where the page shows something else than
+the commands print now; with ``--write`` it puts their output into the page.
+"""
+
+import argparse
+import difflib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+_BLOCK = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
+
+
+def rendered(page: str, folder: str) -> str:
+    """The page with the output of its commands as it is now."""
+    return _BLOCK.sub(lambda block: _run_block(block.group(), folder), page)
+
+
+def _run_block(block: str, folder: str) -> str:
+    commands = [line for line in block.splitlines() if line.startswith("$ ")]
+    return "".join(f"{command}\n{_output(command[2:], folder)}" for command in commands)
+
+
+def _output(command: str, folder: str) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, text=True, check=False, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**os.environ, "PATH": path, "COLUMNS": "80", "OPENBLAS_NUM_THREADS": "1"},
+    )  # fmt: skip
+    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+
+
+def main() -> int:
+    """Compare or write one page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("page", type=Path)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    old = options.page.read_text()
+    with tempfile.TemporaryDirectory() as folder:
+        new = rendered(old, folder)
+    if options.write:
+        options.page.write_text(new)
+        return 0
+    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True)))
+    return int(old != new)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
