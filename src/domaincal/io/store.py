@@ -124,9 +124,21 @@ class Store:
 
     def contents(self, *, verify: bool = False) -> Contents:
         """All rows, as they are stored."""
-        meta = self._meta()
-        if verify:
-            self.verify()
+        while True:
+            meta = self._meta()
+            try:
+                if verify:
+                    self._verify(meta)
+                return self._contents(meta)
+            except FileFormatError:
+                if self._meta() == meta:
+                    raise  # else another process has replaced the rows meanwhile
+
+    def verify(self) -> None:
+        """Compare every file with its checksum; raise where one differs."""
+        self._verify(self._meta())
+
+    def _contents(self, meta: _Meta) -> Contents:
         total = sum(shard.n_rows for shard in meta.shards)
         arrays: dict[str, Array] = {}
         for name, columns in meta.columns.items():
@@ -146,9 +158,8 @@ class Store:
             class_names=None if meta.class_names is None else tuple(meta.class_names),
         )  # fmt: skip
 
-    def verify(self) -> None:
-        """Compare every file with its checksum; raise where one differs."""
-        for shard in self._meta().shards:
+    def _verify(self, meta: _Meta) -> None:
+        for shard in meta.shards:
             for name, expected in shard.files.items():
                 path = self.path / shard.name / f"{name}.npy"
                 with self._open(path) as file:
