@@ -52,8 +52,8 @@ def _sets() -> tuple[dc.CalibrationData, dc.CalibrationData]:
     return old, new
 
 
-def _leftovers(folder: Path) -> list[Path]:
-    return list(folder.rglob(".domaincal-*.tmp"))
+def _leftovers(folder: Path) -> set[Path]:
+    return set(folder.rglob(".domaincal-*.tmp"))
 
 
 def _is(found: dc.CalibrationData, expected: dc.CalibrationData) -> bool:
@@ -72,9 +72,10 @@ def kill_write(name: str, times: int, rng: random.Random) -> Tally:
         dc.write(new, f"{path}.new.npz")
         dc.write(old, path)
         for _ in range(times):
+            left = _leftovers(Path(folder))
             _kill([sys.executable, "-c", _LOOP, str(path), "write"], rng.uniform(0.0, 0.4))
             tally.kills += 1
-            tally.unfinished += bool(_leftovers(Path(folder)))
+            tally.unfinished += bool(_leftovers(Path(folder)) - left)
             found = dc.read(path, verify=True)
             tally.changed += _is(found, new)
             assert _is(found, old) or _is(found, new), "neither the old nor the new rows"
@@ -93,9 +94,10 @@ def kill_append(times: int, rng: random.Random) -> Tally:
         dc.write(new, f"{path}.new.npz")
         before = 0
         for _ in range(times):
+            left = _leftovers(Path(folder))
             _kill([sys.executable, "-c", _LOOP, str(path), "append"], rng.uniform(0.0, 0.2))
             tally.kills += 1
-            tally.unfinished += bool(_leftovers(Path(folder)))
+            tally.unfinished += bool(_leftovers(Path(folder)) - left)
             rows = len(dc.Store(path))
             assert rows >= before, "rows were lost"
             tally.changed += rows > before
@@ -137,13 +139,14 @@ def kill_command(
         assert expected_old != expected_new
         # Every other kill anywhere in the run, the others soon after the output is begun.
         for k in range(times):
+            left = _leftovers(root)
             command = [sys.executable, "-m", "domaincal", *arguments(root, "new")]
             if k % 2:
                 _kill(command, rng.uniform(0.0, 1.1) * duration, wait=False)
             else:
                 _kill_when_writing(command, root, rng.uniform(0.0, 0.02))
             tally.kills += 1
-            tally.unfinished += bool(_leftovers(root))
+            tally.unfinished += bool(_leftovers(root) - left)
             found = content(root / output)
             assert found in (expected_old, expected_new), "neither the old nor the new output"
             if found == expected_new:
@@ -194,9 +197,9 @@ def _kill(command: list[str], delay: float, *, wait: bool = True) -> None:
 
 
 def _kill_when_writing(command: list[str], folder: Path, delay: float) -> None:
-    before = set(_leftovers(folder))
+    before = _leftovers(folder)
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        while process.poll() is None and set(_leftovers(folder)) <= before:
+        while process.poll() is None and _leftovers(folder) <= before:
             time.sleep(0.0002)
         time.sleep(delay)
         process.kill()

@@ -52,7 +52,7 @@ def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     help="Halves of rows, or of groups, so that no group is both fitted and scored. "
     "[default: group where DATA has groups]",
 )  # fmt: skip
-@click.option("--bins", type=click.IntRange(min=1), default=15, show_default=True, help="Bins.")
+@click.option("--bins", type=click.IntRange(1, 10_000), default=15, show_default=True, help="Bins.")
 @seed_option
 @click.option(
     "--fail-above", callback=_fraction, metavar="FRACTION",
