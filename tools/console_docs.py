@@ -31,7 +31,7 @@ def _output(command: str, folder: str) -> str:
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, text=True, check=False, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        env={**os.environ, "PATH": path, "COLUMNS": "80", "OPENBLAS_NUM_THREADS": "1"},
+        env={**os.environ, "PATH": path, "OPENBLAS_NUM_THREADS": "1"},
     )  # fmt: skip
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
 

@@ -38,7 +38,26 @@ def test_a_closed_pipe_is_silent(scores, more):
     ) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait() in (0, 1)
+        assert process.wait() == 0
+
+
+def test_a_gate_is_heard_through_a_closed_pipe(scores):
+    with subprocess.Popen(
+        [*COMMAND, "evaluate", scores, "--fail-above", "-1"], stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 3
+
+
+def test_no_stdout_at_all(scores):
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m domaincal inspect {scores} >&-"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stderr == ""
 
 
 def test_head_takes_what_it_wants(scores):

@@ -15,8 +15,7 @@ DATA = small_domains(n_rows=60)
 
 
 def run(*arguments, code=0):
-    # In lines as long as they are.
-    result = CliRunner(env={"COLUMNS": None}).invoke(main, [str(a) for a in arguments])
+    result = CliRunner().invoke(main, [str(a) for a in arguments])
     assert result.exit_code == code, (result.output, result.exception)
     return result
 
@@ -63,13 +62,14 @@ class TestInspect:
 
     def test_names_are_shown_as_they_are(self, tmp_path):
         """Rich would take [bold] for a style, and fail on [/x]."""
-        names = np.array(["[bold]a", "[/x]", "tab\there"])[np.arange(360) % 3]
+        names = np.array(["[bold]a", "[/x]", "\x1b[31mtab\there\n"])[np.arange(360) % 3]
         data = dc.CalibrationData(DATA.logits, labels=DATA.labels, domains=names)
         dc.write(data, tmp_path / "scores.npz")
         for verb in ("inspect", "evaluate"):
             out = run(verb, tmp_path / "scores.npz").stdout
             assert "[bold]a" in out
             assert "[/x]" in out
+            assert r"\x1b[31mtab\there\n" in out
 
     def test_many_domains_are_cut_short(self, tmp_path):
         data, _ = dc.make_multi_domain(70, 30, 3, random_state=0)
@@ -107,6 +107,11 @@ class TestConvert:
     def test_only_a_store_grows(self, scores, tmp_path):
         error = run("convert", scores, tmp_path / "x.npz", "--append", code=1).stderr
         assert "only a store can grow" in error
+
+    def test_what_is_left_out_is_said(self, tmp_path):
+        np.savez(tmp_path / "s.npz", logits=DATA.logits, epoch=3)
+        error = run("convert", tmp_path / "s.npz", tmp_path / "t.npz").stderr
+        assert error.startswith("warning: 'epoch' of ")
 
     def test_json(self, scores, tmp_path):
         found = document("convert", scores, tmp_path / "x")
@@ -152,9 +157,9 @@ class TestFit:
         ("arguments", "code", "message"),
         [
             (["--method", "magic"], 2, "no method 'magic'; choose from msp, ts"),
-            (["--method", "md-ts:hed=ols"], 2, "no parameter 'hed=ols'"),
-            (["--method", "md-ts:head"], 2, "no parameter 'head'; write name=value"),
-            (["--method", "ts:head=ols"], 2, "none: it has no parameters"),
+            (["--method", "md-ts:hed=ols"], 2, "no parameter 'hed'; choose from alpha"),
+            (["--method", "md-ts:head"], 2, "needs a value for 'head'; write head=VALUE"),
+            (["--method", "ts:head=ols"], 2, "ts has no parameter 'head'; it has none"),
             (["--method", "ts", "--head", "ols"], 2, "--head is for --method md-ts"),
             (["--head", "forest"], 1, "head must be one of"),
             (["--method", "md-ts:max_rows=-3"], 1, "max_rows must be"),
@@ -182,6 +187,24 @@ class TestFit:
         assert said.count("warning:") == 1
         assert "Warning" not in result.output
         assert "warning:" not in result.stdout
+
+    def test_without_features_the_logits_are_the_features(self, tmp_path):
+        plain = dc.CalibrationData(DATA.logits, labels=DATA.labels, domains=DATA.domains)
+        dc.write(plain, tmp_path / "s.npz")
+        run("fit", tmp_path / "s.npz", "-o", tmp_path / "m.safetensors", "--head", "ridge")
+        fitted = dc.load(tmp_path / "m.safetensors")
+        assert (fitted.features, fitted.head) == ("logits", "ridge")
+        options = ["-o", tmp_path / "n.safetensors", "--method", "md-ts"]
+        error = run("fit", tmp_path / "s.npz", *options, code=1).stderr
+        assert "has no features, an array of that name or the column 'feature_*'" in error
+        assert "add :features=logits" in error
+
+    def test_json_has_what_was_learned_as_numbers(self, scores, tmp_path):
+        found = document("fit", scores, "-o", tmp_path / "m.safetensors")["calibrator"]["learned"]
+        fitted = dc.load(tmp_path / "m.safetensors")
+        assert found["temperature"] == fitted.temperature_
+        assert found["domain_temperatures"] == fitted.domain_temperatures_.to_dict()
+        assert found["clip"] == list(fitted.clip_)
 
 
 class TestApply:
@@ -241,7 +264,7 @@ class TestEvaluate:
         assert found["protocol"]["split"] == "row"
         assert found["gate"] is None
         text = run("evaluate", scores, *options).stdout
-        assert "OOD domains, never seen" in text
+        assert "OOD domains" in text
 
     def test_leave_one_domain_out(self, scores):
         options = ["--leave-one-domain-out", "--methods", "ts,md-ts"]
@@ -303,7 +326,7 @@ class TestEvaluate:
             (["--ood", "night-*"], 1, "ood names 'night-*', which is no domain"),
             (["--ood", "*"], 1, "ood names all of the 6 domains"),
             (["--bins", "0"], 2, "0 is not in the range"),
-            (["--split", "group"], 1, "by='group' needs groups"),
+            (["--split", "group"], 1, "has no groups, an array of that name or the column 'group'"),
             (["--leave-one-domain-out", "--ood", "domain-1"], 2, "leave out --ood"),
             (["--model", "m.safetensors", "--methods", "ts"], 2, "--model scores without a fit"),
             (["--worst"], 2, "give --fail-above too"),
@@ -345,10 +368,53 @@ class TestEvaluate:
         )  # fmt: skip
 
     def test_without_domains_only_what_needs_none(self, tmp_path):
-        np.savez(tmp_path / "s.npz", logits=DATA.logits, labels=DATA.labels)
+        np.savez(tmp_path / "s.npz", logits=DATA.logits, labels=DATA.labels, Domain=DATA.domains)
+        result = run("evaluate", tmp_path / "s.npz")
+        assert "has no domains, an array of that name or the column 'domain'" in result.stderr
+        assert "(there are 'Domain', which are ignored)" in result.stderr
+        assert "MD-TS is left out" in result.stderr
+        assert result.stdout.startswith("Fitted on a random half of the rows;")
+        assert "in the only domain" in result.stdout
+        assert "nan" not in result.stdout
         found = document("evaluate", tmp_path / "s.npz")
         assert found["protocol"]["methods"] == ["msp", "ts"]
         assert found["table"][0]["domain"] == "all"
+
+    def test_what_a_file_lacks_is_named(self, tmp_path):
+        arrays = {"logits": DATA.logits, "y": DATA.labels}
+        np.savez(tmp_path / "s.npz", **arrays)
+        for arguments in (["evaluate"], ["fit", "-o", tmp_path / "m.safetensors"]):
+            error = run(arguments[0], tmp_path / "s.npz", *arguments[1:], code=1).stderr
+            assert "has no labels, an array of that name or the column 'label'" in error
+            assert "(there are 'y', which are ignored)" in error
+        np.savez(tmp_path / "t.npz", logits=DATA.logits, labels=DATA.labels)
+        error = run("evaluate", tmp_path / "t.npz", "--leave-one-domain-out", code=1).stderr
+        assert "has no domains" in error
+        error = run("evaluate", tmp_path / "t.npz", "--methods", "ts,domain-ts", code=1).stderr
+        assert "which domain-ts needs" in error
+        run("fit", tmp_path / "t.npz", "-o", tmp_path / "m.safetensors", code=1)
+
+    def test_domains_of_a_single_row_are_named_as_not_scored(self, tmp_path):
+        few = DATA.select(np.r_[0:60, 60, 120:180])
+        dc.write(few, tmp_path / "s.npz")
+        result = run("evaluate", tmp_path / "s.npz", "--methods", "msp,ts")
+        assert "no row is left to score in 'domain-1'" in result.stderr
+
+    def test_warnings_that_differ_in_a_name_are_shown_once(self, scores):
+        options = ["--leave-one-domain-out", "--methods", "domain-ts"]
+        lines = run("evaluate", scores, *options).stderr.splitlines()
+        assert len(lines) == 2
+        assert "'domain-0' not seen in the fit" in lines[0]
+        assert "more like that" in lines[1]
+
+    def test_domains_that_a_model_does_not_know_are_ood(self, scores, model, tmp_path):
+        other = np.where(DATA.domains == "domain-3", "moon", DATA.domains)
+        rows = dc.CalibrationData(
+            DATA.logits, labels=DATA.labels, features=DATA.features, domains=other
+        )
+        dc.write(rows, tmp_path / "moon.npz")
+        found = document("evaluate", tmp_path / "moon.npz", "--model", model)
+        assert [row["domain"] for row in found["table"] if row["kind"] == "OOD"] == ["moon"]
 
     def test_an_infinite_nll_is_null_in_json(self, tmp_path):
         data = dc.CalibrationData(np.tile([[0.0, 9.0]], (40, 1)), labels=[1] * 39 + [0])

@@ -28,7 +28,8 @@ _names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=
     lambda name: not name.endswith("\0")
 )
 # csv: what a spreadsheet would leave alone.
-_plain_names = st.text(string.ascii_letters + "-_ ä,;\"'", min_size=1, max_size=6).map("x".__add__)
+_plain_signs = string.ascii_letters + "-_ ä,;\n\"'"
+_plain_names = st.text(_plain_signs, min_size=1, max_size=6).map("x".__add__)
 
 
 @st.composite

@@ -60,7 +60,7 @@ NPZ = {
     "truncated": (_GOOD[:-500], "cannot be read"),
     "damaged": (_GOOD[:300] + b"\xff" + _GOOD[301:], "no readable .npy array .Bad CRC"),
     "another format": (b"label,domain\n1,2\n", "cannot be read"),
-    "no logits": (_npz(scores=Z, labels=Y), r"no logits in it \(found: labels, scores\)"),
+    "no logits": (_npz(scores=Z, labels=Y), r"no logits in it \(found: 'labels', 'scores'\)"),
     "objects": (_npz(logits=Z, domains=np.array([{"a": 1}] * 60, object)), "holds Python objects"),
     "records": (_npz(logits=np.zeros(3, [("a", "f8")])), "records"),
     "a bomb": (_BOMB, "looks made to fill the memory"),
@@ -119,8 +119,9 @@ CSV = {
     "a fraction": ("logit_0,logit_1,label\n1,2,0\n3,4,0.5\n", "must be integer class indices"),
     "other words": ("logit_a,logit_b,label\n1,2,a\n3,4,c\n", "'c' .row 1., which is none of"),
     "not text": (b"logit_0,logit_1\n\xff\xfe,1\n", "cannot be read"),
-    "semicolons": ("logit_0;logit_1\n1;2\n", "no logits|at least 2|numbers"),
-    "no scores": ("label,domain\n1,a\n", "no logits in it .found: label, domain"),
+    "semicolons": ("logit_0;logit_1\n1;2\n", "is separated by ';'; save it with commas"),
+    "tabs": ("logit_0\tlogit_1\n1\t2\n", r"is separated by '\\t'"),
+    "no scores": ("label,domain\n1,a\n", "no logits in it .found: 'label', 'domain'"),
 }  # fmt: skip
 
 
@@ -137,7 +138,7 @@ def test_csv(tmp_path, content, message):
 def test_csv_of_a_spreadsheet(tmp_path):
     """A mark in front, windows' line ends, columns in any order, a domain named NA."""
     path = tmp_path / "scores.csv"
-    text = "note,logit_1,domain,logit_0,label\r\nhi,2,NA,1,1\r\n,4,null,3,0\r\n"
+    text = "note,logit_1,domain, logit_0,label\r\nhi,2,NA,1,1.0\r\n,4,null,3,0\r\n"
     path.write_bytes(b"\xef\xbb\xbf" + text.encode())
     data = dc.read(path)
     assert data.logits.tolist() == [[1, 2], [3, 4]]
@@ -177,6 +178,22 @@ def test_a_class_may_have_a_number_for_a_name(tmp_path):
         assert dc.read(tmp_path / "numbers.npz").class_names == names
 
 
+def test_labels_that_nobody_knows_yet(tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_text("logit_0,logit_1,label\n1,2,\n3,4,\n")
+    assert dc.read(path).labels is None
+
+
+@pytest.mark.parametrize("name", ["", "a\rb", "a\r\nb"])
+def test_names_that_a_csv_would_not_give_back_are_refused(tmp_path, name):
+    data = dc.CalibrationData(np.eye(2), domains=[name, "x"])
+    with pytest.raises(dc.InputError, match=r"'domain' holds .* which a .csv file cannot"):
+        dc.write(data, tmp_path / "scores.csv")
+    assert not list(tmp_path.iterdir())
+    dc.write(data, tmp_path / "scores.npz")
+    assert set(dc.read(tmp_path / "scores.npz").domains) == {name, "x"}
+
+
 class TestParquet:
     @pytest.fixture(autouse=True)
     def _pyarrow(self):
@@ -214,6 +231,13 @@ class TestParquet:
         lists = self.pa.table({"logit_0": [[1.0]], "logit_1": [[2.0]]})
         self._refused(tmp_path, lists, "must hold numbers")
 
+    def test_labels_that_nobody_knows_yet(self, tmp_path):
+        frame = _frame(label=pd.Series([None] * 60, dtype=object))
+        self.parquet.write_table(self.pa.Table.from_pandas(frame), tmp_path / "scores.parquet")
+        data = dc.read(tmp_path / "scores.parquet")
+        assert data.labels is None
+        np.testing.assert_array_equal(data.domains, DATA.domains)
+
     def test_a_bomb(self, tmp_path):
         zeros = self.pa.array(np.zeros(40_000_000, "i1")).dictionary_encode()
         table = self.pa.table({"logit_0": zeros, "logit_1": zeros})
@@ -247,7 +271,7 @@ class TestPt:
             (lambda t: {"logits": t.eye(3).to_sparse()}, "must be a dense tensor"),
             (lambda t: {"logits": t.eye(2), "domains": ["a", "b"]}, "domains must be a dense"),
             (lambda t: {"logits": t.zeros(1).expand(10**9, 4)}, "made to fill the memory"),
-            (lambda t: {"x": t.eye(2)}, "no logits in it .found: x"),
+            (lambda t: {"x": t.eye(2)}, "no logits in it .found: 'x'"),
             (lambda t: {"logits": t.eye(2, dtype=t.complex64)}, "Complex data"),
             (lambda t: t.nn.Linear(2, 2), "cannot be read"),
         ],
@@ -356,12 +380,12 @@ class TestStore:
     @pytest.mark.parametrize(
         ("rows", "message"),
         [
-            (dc.CalibrationData(Z, labels=Y), "arrays and their columns"),
+            (dc.CalibrationData(Z, labels=Y), "arrays: 3 columns of logits, labels and"),
             (dc.CalibrationData(**{**FULL, "logits": Z.astype("f8")}), "types"),
             (dc.CalibrationData(**{**FULL, "features": DATA.features.astype("i8")}), "types"),
             (dc.CalibrationData(**{**FULL, "domains": np.ones(60, int)}), "kind of domains"),
             (dc.CalibrationData(**FULL, class_names=list("abc")), "class names"),
-            (dc.CalibrationData(**{**FULL, "logits": Z[:, :2], "labels": Y % 2}), "columns"),
+            (dc.CalibrationData(**{**FULL, "logits": Z[:, :2], "labels": Y % 2}), "arrays"),
         ],
     )
     def test_rows_that_do_not_fit_are_not_appended(self, store, rows, message):
@@ -380,8 +404,10 @@ class TestStore:
     def test_a_folder_that_is_no_store_is_never_written(self, tmp_path):
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "thesis.txt").write_text("dear")
-        with pytest.raises(dc.FileFormatError, match="no complete store"):
+        with pytest.raises(dc.InputError, match="is a folder, but no store; choose another"):
             dc.write(DATA, tmp_path / "mine")
+        with pytest.raises(dc.FileFormatError, match="no complete store"):
+            dc.Store(tmp_path / "mine").append(DATA)
         assert [p.name for p in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
 

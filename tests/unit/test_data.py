@@ -77,7 +77,9 @@ def test_halves_by_group_share_no_group(seed):
     assert not set(first.groups) & set(second.groups)
     assert len(first) + len(second) == len(data)
     assert (pd.Series(first.domains).value_counts() == 40).all()
-    assert set(dc.split_halves(data, random_state=seed)[0].groups) & set(second.groups)
+    assert set(dc.split_halves(data, by="row", random_state=seed)[0].groups) & set(second.groups)
+    # So it is where there are groups and nothing is said.
+    _same(dc.split_halves(data, random_state=seed)[0], first)
 
 
 def test_halves_by_group_need_groups():

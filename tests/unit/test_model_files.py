@@ -193,7 +193,7 @@ def test_files_of_others(tmp_path):
         dc.load(tmp_path)
     calibrator = dc.TemperatureScaling().fit(DATA.logits, DATA.labels)
     calibrator.save(path)
-    with pytest.raises(dc.FileFormatError, match=r"holds a calibrator, not data.*domaincal\.load"):
+    with pytest.raises(dc.FileFormatError, match=r"holds a calibrator, not rows.*domaincal\.load"):
         dc.read(path)
 
 

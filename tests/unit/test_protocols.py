@@ -67,6 +67,7 @@ def test_by_group_no_group_is_both_fitted_and_scored(leave_out):
     group = dict(zip(data.logits[:, 0].tolist(), data.groups.tolist(), strict=True))
     for by, shared in (("group", False), ("row", True)):
         _Spy.fitted, _Spy.scored = set(), set()
+        by = None if by == "group" else by  # where there are groups, that is the default
         if leave_out:
             dc.evaluate_leave_one_domain_out(_Spy(), data, by=by)
         else:
@@ -137,6 +138,44 @@ def test_a_gate_never_holds_for_nan():
         assert not dc.check_gate(table, 1.0, score="ece", worst=worst).holds
     with pytest.raises(dc.InputError, match="score must be"):
         dc.check_gate(table, 0.1, score="nll")
+    for limit in (5, "2%", np.nan, True, None):
+        with pytest.raises(dc.InputError, match="limit must be a fraction"):
+            dc.check_gate(table, limit)
+
+
+def test_a_gate_on_a_table_without_kinds():
+    train, test = dc.split_halves(DATA)
+    table = dc.evaluate(METHODS, train=train, test=test)
+    found = dc.check_gate(table, 1.0)
+    assert (found.kind, found.n_domains) == ("all", 6)
+    assert "over 6 domains is" in found.sentence()
+
+
+def test_domains_without_rows_to_score_are_named():
+    few = DATA.select(np.r_[0:80, 80, 160:240])
+    with pytest.warns(dc.SmallDomainWarning, match="no row is left to score in 'domain-1'"):
+        table = dc.evaluate_split(dc.TemperatureScaling(), few)
+    assert table["domain"].tolist() == ["domain-0", "domain-2"]
+    groups = np.where(few.domains == "domain-1", 0, np.arange(len(few)) % 50)
+    grouped = dc.CalibrationData(few.logits, labels=few.labels, domains=few.domains, groups=groups)
+    for seed in range(8):  # the group of the single row is on either side
+        first, _ = dc.split_halves(grouped, random_state=seed)
+        expected = {"domain-0", "domain-2"} | ({"domain-1"} - set(first.domains))
+        if len(expected) == 3:
+            table = dc.evaluate_leave_one_domain_out(
+                dc.TemperatureScaling(), grouped, random_state=seed
+            )
+        else:
+            with pytest.warns(dc.SmallDomainWarning, match="no row is left"):
+                table = dc.evaluate_leave_one_domain_out(
+                    dc.TemperatureScaling(), grouped, random_state=seed
+                )
+        assert set(table["domain"]) == expected
+
+
+def test_data_must_be_a_container():
+    with pytest.raises(dc.InputError, match="data must be CalibrationData, got ndarray"):
+        dc.prediction_table(dc.MaxSoftmax().fit(DATA.logits, DATA.labels), DATA.logits)
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.npz", "p.parquet"])

@@ -7,8 +7,8 @@ from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation.arrays import non_finite, real_array, require_length, require_rows
 
 
-def check_probabilities(probabilities: ArrayLike) -> Array:
-    """Rows of non-negative numbers that sum to 1 (within 1e-3, for float16)."""
+def check_probabilities(probabilities: ArrayLike, *, tolerance: float = 1e-3) -> Array:
+    """Rows of non-negative numbers that sum to 1 (within 1e-3 by default, for float16)."""
     p = real_array(probabilities, "probabilities")
     if p.ndim != 2 or p.shape[1] < 2:
         raise InputError(
@@ -20,12 +20,13 @@ def check_probabilities(probabilities: ArrayLike) -> Array:
     if error is not None:
         raise error
     off = np.abs(p.sum(axis=1, dtype=np.float64) - 1.0)
-    if p.min() < 0 or off.max() > 1e-3:
+    if p.min() < 0 or off.max() > tolerance:
         row = int(np.argmax(off)) if p.min() >= 0 else int(np.argmin(p.min(axis=1)))
         raise InputError(
             f"probabilities must be >= 0 and sum to 1 in each row, but row {row} is {p[row][:5]}"
-            f"{'...' if p.shape[1] > 5 else ''} with sum {float(p[row].sum()):.6g}; logits are "
-            "turned into probabilities by scipy.special.softmax(logits, axis=1)."
+            f"{'...' if p.shape[1] > 5 else ''} with sum {float(p[row].sum()):.6g}; divide "
+            "percentages by 100 and rounded rows by their sum; logits become probabilities by "
+            "scipy.special.softmax(logits, axis=1)."
         )
     return p
 

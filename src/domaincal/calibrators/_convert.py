@@ -13,7 +13,8 @@ def logits_from_probabilities(probabilities: ArrayLike, *, floor: float = 1e-12)
     Parameters
     ----------
     probabilities : array, shape (n, n_classes)
-        Rows that sum to 1.
+        Rows that sum to 1, within 0.02 for those that were rounded; the softmax of the logits sums
+        to 1 in any case.
     floor : float, default 1e-12
         Stands in for smaller probabilities, whose logarithm says more about rounding than about
         the model: no row can cost more than ``-log(floor)`` (27.6 for the default) at T = 1.
@@ -24,7 +25,7 @@ def logits_from_probabilities(probabilities: ArrayLike, *, floor: float = 1e-12)
     [[-1.609, -0.223], [-0.693, -0.693]]
     """
     check_number(floor, "floor", low=0.0, high=1.0)
-    p = check_probabilities(probabilities).astype(np.float64)
+    p = check_probabilities(probabilities, tolerance=0.02).astype(np.float64)
     np.maximum(p, floor, out=p)
     return np.asarray(np.log(p, out=p))
 

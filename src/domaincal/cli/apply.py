@@ -36,27 +36,29 @@ def apply(
     """
     from domaincal.calibrators import load
     from domaincal.cli.console import print_json, say, working
-    from domaincal.cli.options import described, read_data, require_output, size_of
+    from domaincal.cli.options import described, read_rows, require_output, size_of
     from domaincal.io.predictions import require_table_format, write_table
     from domaincal.selection import prediction_table
 
     require_table_format(output)
     require_output(output, force=force)
     calibrator = load(model)
-    rows = read_data(data, probabilities=probabilities)
+    rows = read_rows(data, probabilities=probabilities)
     with working(f"applying {model}"):
-        table = prediction_table(calibrator, rows)
+        table = prediction_table(calibrator, rows.data)
     with working(f"writing {output}"):
         write_table(table, output)
     confidence = float(table["confidence"].mean())
     if as_json:
         content = {"model": str(model), "output": str(output), "mean_confidence": confidence}
-        print_json("application", {**content, "data": described(data, rows)})
+        print_json("application", {**content, "data": described(data, rows.data)})
         return
     temperature = ""
     if "temperature" in table:
         low, high = table["temperature"].min(), table["temperature"].max()
         temperature = f", temperatures {low:.3g} to {high:.3g}"
+        if low == high:
+            temperature = f", temperature {low:.3g}"
     say(
         f"{len(table)} rows: mean confidence {100 * confidence:.2f}%{temperature}; written to "
         f"{output} ({size_of(output)})"

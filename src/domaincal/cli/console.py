@@ -1,8 +1,10 @@
 """Where things are printed: results to stdout, progress and messages to stderr."""
 
+import io
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -16,33 +18,58 @@ import click
 from domaincal._errors import DomaincalWarning
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.table import Table
 
-# Into a file or a pipe, lines are as long as they are, unless COLUMNS says otherwise.
-_WIDTH_OF_FILES = 500
+# Into a file or a pipe, lines are as long as they are.
+_WIDTH_OF_FILES = 1000
+# What differs between two warnings of the same kind: numbers, and names in quotes.
+_PARTICULARS = re.compile(r"'[^']*'|[\d.]+")
 
 
-def console() -> "Console":
-    """Rich's console on stdout."""
-    from rich.console import Console
-
-    return Console(width=_width(sys.stdout), highlight=False)
+def emit(text: str, *, err: bool = False) -> None:
+    """Print; where the reader of a pipe has gone, go on quietly to the exit status."""
+    try:
+        click.echo(text, err=err)
+    except BrokenPipeError:
+        stream = sys.stderr if err else sys.stdout
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Prose, in lines that a terminal can show."""
+    """One paragraph of prose, in lines that a terminal can show."""
     fill = textwrap.TextWrapper(
         _width(sys.stderr if err else sys.stdout), subsequent_indent="  ",
-        break_on_hyphens=False, break_long_words=False,
+        break_on_hyphens=False, break_long_words=False, replace_whitespace=False,
     )  # fmt: skip
-    for line in text.splitlines():
-        click.echo(fill.fill(line), err=err)
+    emit(fill.fill(printable(text)), err=err)
+
+
+def printable(text: object) -> str:
+    """Text without line breaks and other signs that a terminal would obey."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode()
+        for c in str(text)
+    )
+
+
+def print_table(table: "Table") -> None:
+    """A table of rich's, in colours on a terminal."""
+    from rich.console import Console
+
+    on_terminal = _is_terminal(sys.stdout)
+    screen = Console(
+        file=io.StringIO(), width=_width(sys.stdout), highlight=False, force_terminal=on_terminal,
+        color_system="auto" if on_terminal else None,
+    )  # fmt: skip
+    screen.print(table)
+    lines = screen.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    emit("\n".join(line.rstrip() for line in lines))
 
 
 def print_json(kind: str, content: dict[str, Any]) -> None:
     """One document, whose keys stay; what is not a number is null."""
     document = {"document": f"domaincal {kind}", "version": 1, **content}
-    click.echo(json.dumps(_plain(document), indent=1, allow_nan=False, ensure_ascii=False))
+    emit(json.dumps(_plain(document), indent=1, allow_nan=False))
 
 
 def records(table: Any) -> list[dict[str, Any]]:
@@ -53,19 +80,20 @@ def records(table: Any) -> list[dict[str, Any]]:
 @contextmanager
 def working(text: str) -> Iterator[None]:
     """A line that says what is being done, on a terminal, while it is being done."""
-    if not sys.stderr.isatty():
+    if not _is_terminal(sys.stderr):
         yield
         return
     from rich.console import Console
+    from rich.markup import escape
 
-    with Console(stderr=True).status(text):
+    with Console(stderr=True).status(escape(printable(text))):
         yield
 
 
 @contextmanager
 def progress(text: str) -> Iterator[Callable[[Sequence[Any]], Iterable[Any]]]:
     """A bar for the steps of long work, on a terminal; wraps the list of steps."""
-    if not sys.stderr.isatty():
+    if not _is_terminal(sys.stderr):
         yield iter
         return
     from rich.console import Console
@@ -77,25 +105,33 @@ def progress(text: str) -> Iterator[Callable[[Sequence[Any]], Iterable[Any]]]:
 
 @contextmanager
 def warnings_in_one_line() -> Iterator[None]:
-    """Warnings as messages to a user, each once."""
-    said = set()
+    """Warnings as messages to a user; of many that differ in a name or a number, the first."""
+    said: dict[str, int] = {}
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = " ".join(str(message).split())
-        if text not in said:
-            said.add(text)
+        kind = _PARTICULARS.sub("", text)
+        said[kind] = said.get(kind, 0) + 1
+        if said[kind] == 1:
             say(f"warning: {text}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", DomaincalWarning)
         warnings.showwarning = show
-        yield
+        try:
+            yield
+        finally:
+            more = sum(said.values()) - len(said)
+            if more:
+                say(f"warning: {more} more like {'that' if len(said) == 1 else 'those'}", err=True)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
 
 
 def _width(stream: TextIO) -> int:
-    if stream.isatty() or os.environ.get("COLUMNS", "").isdigit():
-        return shutil.get_terminal_size().columns
-    return _WIDTH_OF_FILES
+    return shutil.get_terminal_size().columns if _is_terminal(stream) else _WIDTH_OF_FILES
 
 
 def _plain(value: Any) -> Any:

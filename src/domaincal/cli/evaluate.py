@@ -26,7 +26,7 @@ def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     except ValueError as error:
         raise click.BadParameter(f"{value!r} is no number; write 0.05 or 5%.") from error
     if not -1.0 <= limit <= 1.0:
-        raise click.BadParameter(f"{value!r} is more than all; write 0.05 or 5% for five percent.")
+        raise click.BadParameter(f"{value!r} is no fraction; write 0.05 or 5% for five percent.")
     return limit
 
 
@@ -97,7 +97,7 @@ def evaluate(
 
     from domaincal.cli.console import print_json, records
     from domaincal.cli.evaluation import compare_last, run
-    from domaincal.cli.options import described, read_data
+    from domaincal.cli.options import described, read_rows
     from domaincal.cli.tables import print_evaluation
     from domaincal.selection import check_gate
 
@@ -107,7 +107,7 @@ def evaluate(
         raise click.UsageError("--leave-one-domain-out leaves out all in turn; leave out --ood.")
     if worst and fail_above is None:
         raise click.UsageError("--worst is for a gate; give --fail-above too.")
-    rows = read_data(data, probabilities=probabilities)
+    rows = read_rows(data, probabilities=probabilities)
     result = run(
         rows, methods=methods, models=models, ood=ood, leave_one_out=leave_one_domain_out,
         split=split, bins=bins, seed=seed,
@@ -120,7 +120,7 @@ def evaluate(
         print_json(
             "evaluation",
             {
-                "data": described(data, rows),
+                "data": described(data, rows.data),
                 "protocol": result.protocol,
                 "table": records(result.table),
                 "means": records(result.means),

@@ -10,9 +10,10 @@ import pandas as pd
 
 from domaincal.calibrators import load
 from domaincal.cli.console import progress, say
-from domaincal.cli.methods import default_methods, parse_methods
+from domaincal.cli.methods import default_methods, parse_methods, require_needs
+from domaincal.cli.options import Rows
 from domaincal.data import CalibrationData
-from domaincal.data.splits import matching_domains
+from domaincal.data.splits import matching_domains, split_by
 from domaincal.metrics import compare_methods
 from domaincal.selection import (
     evaluate_leave_one_domain_out,
@@ -33,25 +34,35 @@ class Evaluation:
 
 
 def run(
-    data: CalibrationData,
+    rows: Rows,
     *,
     methods: str | None,
     models: Sequence[Path],
     ood: Sequence[str],
     leave_one_out: bool,
-    split: str | None,
+    split: Any,
     bins: int,
     seed: int,
 ) -> Evaluation:
     """Fit and score, or score what is fitted."""
+    data = rows.data
+    rows.require("labels", why="without which nothing can be scored")
+    if ood or leave_one_out:
+        rows.require("domains", why="of which some are to be left out")
+    if split == "group":
+        rows.require("groups", why="by which to split")
+    if data.domains is None:
+        left_out = "" if methods or models else ", and MD-TS is left out"
+        say(f"warning: {rows.lacks('domains')}: all rows count as one{left_out}.", err=True)
     protocol: dict[str, Any] = {"n_bins": bins, "ood": list(ood)}
     if models:
         table = _score_models(data, models, ood, bins)
         protocol.update(protocol="models", models=[str(path) for path in models])
         return Evaluation(table, summary_table(table), protocol, "Scored on all rows.")
-    written = methods or default_methods(data)
-    calibrators = parse_methods(written)
-    by: Any = split or ("row" if data.groups is None else "group")
+    calibrators = parse_methods(methods or default_methods(data))
+    for written, calibrator in calibrators.items():
+        require_needs(calibrator, written, rows)
+    by = split_by(data, split)
     protocol.update(methods=list(calibrators), split=by, seed=seed)
     with progress("fitting and scoring") as track:
         if leave_one_out:
@@ -59,18 +70,35 @@ def run(
             table = evaluate_leave_one_domain_out(
                 calibrators, data, by=by, n_bins=bins, random_state=seed, track=track
             )
-            sentence = "Each domain was scored by methods fitted on all others"
-            if by == "group":
-                sentence += ", on the groups that they had not seen"
         else:
             protocol["protocol"] = "halves"
             table = evaluate_split(
                 calibrators, data, ood=ood, by=by, n_bins=bins, random_state=seed, track=track
             )
-            half = "domain" if by == "row" else "domain, by groups"
-            sentence = f"Fitted on a random half of every {'InD ' if ood else ''}{half}; scored on "
-            sentence += "the other half" + (" and on the OOD domains" if ood else "")
-    return Evaluation(table, summary_table(table), protocol, sentence + ".")
+    return Evaluation(table, summary_table(table), protocol, _sentence(protocol, data))
+
+
+def _sentence(protocol: dict[str, Any], data: CalibrationData) -> str:
+    """What was fitted and what was scored."""
+    by_group, ood = protocol["split"] == "group", protocol["ood"]
+    if protocol["protocol"] == "leave one domain out":
+        groups = ", on groups that they had not seen" if by_group else ""
+        return f"Each domain was scored by methods fitted on all others{groups}."
+    if by_group:
+        where = (
+            "InD domains; scored on the other half, in InD and OOD ones"
+            if ood
+            else ("all domains; scored on the other half")
+        )
+        return f"Fitted on a random half of the groups, in {where}."
+    if data.domains is None:
+        return "Fitted on a random half of the rows; scored on the other half."
+    where = (
+        "InD domain; scored on the other half and on the OOD domains"
+        if ood
+        else ("domain; scored on the other half")
+    )
+    return f"Fitted on a random half of every {where}."
 
 
 def compare_last(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -100,6 +128,12 @@ def _score_models(
                 err=True,
             )
     table = score_table(fitted, data, n_bins=bins)
-    outside = matching_domains(data, ood) if ood else np.array([])
-    kind = np.where(table["domain"].isin(outside.tolist()), "OOD", "InD")
-    return table.assign(kind=kind)
+    outside = set(matching_domains(data, ood).tolist()) if ood else set()
+    seen = {
+        name
+        for model in fitted.values()
+        for name in getattr(model, "domain_temperatures_", pd.Series(dtype=float)).index
+    }
+    if seen:  # a model that knows its domains tells those that are new to it
+        outside |= set(table["domain"]) - seen
+    return table.assign(kind=np.where(table["domain"].isin(outside), "OOD", "InD"))

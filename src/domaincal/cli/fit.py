@@ -18,7 +18,10 @@ from domaincal.cli.options import (
 @click.command(short_help="Fit a calibrator and save it.", epilog=f"{METHODS_HELP} {DATA_HELP}")
 @data_argument
 @output_option(required=True, text="File of the calibrator, .safetensors.")
-@click.option("--method", default="md-ts", show_default=True, help="What to fit.")
+@click.option(
+    "--method",
+    help="What to fit. [default: md-ts; md-ts:features=logits where DATA has no features]",
+)
 @click.option("--head", help="Head of md-ts: ols, ridge, huber, krr or knn.")
 @probabilities_option
 @force_option
@@ -26,7 +29,7 @@ from domaincal.cli.options import (
 def fit(
     data: Path,
     output: Path,
-    method: str,
+    method: str | None,
     head: str | None,
     probabilities: bool,
     force: bool,
@@ -43,26 +46,31 @@ def fit(
     from domaincal._errors import InputError
     from domaincal.cli.console import print_json, say, working
     from domaincal.cli.inspect import model_facts
-    from domaincal.cli.methods import parse_method
-    from domaincal.cli.options import described, read_data, require_output, size_of
+    from domaincal.cli.methods import default_method, parse_method, require_needs
+    from domaincal.cli.options import described, read_rows, require_output, size_of
     from domaincal.cli.tables import print_model
     from domaincal.selection.fitting import fitted_to
 
     if head is not None:
-        if method.split(":")[0] != "md-ts" or "head=" in method:
+        if method is not None and (method.split(":")[0] != "md-ts" or "head=" in method):
             raise click.UsageError("--head is for --method md-ts, and is given once.")
-        method += f":head={head}"
-    calibrator = parse_method(method)
+    elif method is not None:
+        parse_method(method)  # what is wrong with it, before the data are read
     if output.suffix != ".safetensors":
         raise InputError(f"{output} must end in .safetensors, the format of calibrators.")
     require_output(output, force=force)
-    rows = read_data(data, probabilities=probabilities)
-    with working(f"fitting {method}"):
-        fitted = fitted_to(calibrator, rows)
+    rows = read_rows(data, probabilities=probabilities)
+    rows.require("labels", why="from which a calibrator learns")
+    written = method or default_method(rows.data)
+    written += "" if head is None else f":head={head}"
+    calibrator = parse_method(written)
+    require_needs(calibrator, written, rows)
+    with working(f"fitting {written}"):
+        fitted = fitted_to(calibrator, rows.data)
     fitted.save(output)
     if as_json:
         content = {"output": str(output), "calibrator": model_facts(fitted)}
-        print_json("fit", {**content, "data": described(data, rows)})
+        print_json("fit", {**content, "data": described(data, rows.data)})
         return
     print_model(fitted)
     say(f"written to {output} ({size_of(output)})")

@@ -7,6 +7,12 @@ import click
 
 from domaincal.cli.options import DATA_HELP, json_option, probabilities_option
 
+# What was learned that a document can hold; heads and maps are in the file.
+_NUMBERS = (
+    "temperature_", "standard_error_", "domain_temperatures_", "domain_standard_errors_",
+    "clip_", "head_parameters_", "head_rows_",
+)  # fmt: skip
+
 
 @click.command(short_help="What is in a file, and what is odd about it.", epilog=DATA_HELP)
 @click.argument("path", type=click.Path(path_type=Path))
@@ -56,7 +62,11 @@ def model_facts(calibrator: Any) -> dict[str, Any]:
         "n_classes": calibrator.n_classes_,
         "class_names": calibrator.class_names_,
         "fitted_on": calibrator.data_fingerprint_,
-        "learned": calibrator._facts(),
+        "learned": {
+            name.removesuffix("_"): value.to_dict() if hasattr(value, "to_dict") else value
+            for name, value in ((name, getattr(calibrator, name)) for name in calibrator._learned)
+            if name in _NUMBERS
+        },
     }
 
 

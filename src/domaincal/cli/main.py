@@ -1,13 +1,12 @@
 """Entry point ``domaincal``: the verbs, and one line for everything that may go wrong."""
 
-import sys
 from typing import Any
 
 import click
 
 from domaincal._errors import DomaincalError
 from domaincal.cli.apply import apply
-from domaincal.cli.console import warnings_in_one_line
+from domaincal.cli.console import printable, warnings_in_one_line
 from domaincal.cli.convert import convert
 from domaincal.cli.demo import demo
 from domaincal.cli.evaluate import evaluate
@@ -24,13 +23,9 @@ class _Verbs(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             with warnings_in_one_line():
-                result = super().invoke(ctx)
-                sys.stdout.flush()  # a full disk behind a redirection shows here
-            return result
+                return super().invoke(ctx)
         except DomaincalError as error:
             raise _failure(str(error)) from error
-        except BrokenPipeError:  # the reader has what it wanted; click ends quietly
-            raise
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
             raise _failure(f"{place}{error.strerror or error}") from error
@@ -41,7 +36,7 @@ class _Verbs(click.Group):
 
 
 def _failure(message: str) -> click.ClickException:
-    return click.ClickException(" ".join(message.split()))
+    return click.ClickException(printable(" ".join(message.split())))
 
 
 @click.group(

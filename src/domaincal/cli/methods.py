@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from domaincal.cli.options import Rows
     from domaincal.data import CalibrationData
 
 METHODS_HELP = (
     "A method is msp, ts, domain-ts, md-ts, histogram, isotonic or bbq, with parameters of its "
-    "class after colons: md-ts:head=ridge:target=log, histogram:n_bins=20."
+    "class after colons: md-ts:head=ridge:target=log, histogram:n_bins=20. md-ts has head, "
+    "features, target, fit_intercept, domain_weight, clip, alpha, max_rows, nystroem, "
+    "random_state; histogram n_bins, strategy, scheme; isotonic and bbq scheme."
 )
 
 
@@ -26,11 +29,11 @@ def parse_method(text: str) -> Any:
     known = calibrator.get_params(deep=False)
     for pair in pairs:
         key, equals, value = pair.partition("=")
-        if not equals or key not in known:
-            raise click.UsageError(
-                f"{name} has no parameter {pair!r}; write name=value with one of "
-                f"{', '.join(known) or 'none: it has no parameters'}."
-            )
+        if key in known and not equals:
+            raise click.UsageError(f"{name} needs a value for {key!r}; write {key}=VALUE.")
+        if key not in known:
+            cure = f"choose from {', '.join(known)}" if known else "it has none"
+            raise click.UsageError(f"{name} has no parameter {key!r}; {cure}.")
         calibrator.set_params(**{key: _value(value)})
     return calibrator
 
@@ -45,11 +48,23 @@ def parse_methods(text: str) -> dict[str, Any]:
     return {part: parse_method(part) for part in written}
 
 
+def default_method(data: "CalibrationData") -> str:
+    """MD-TS, from the logits where there are no features."""
+    return "md-ts" if data.features is not None else "md-ts:features=logits"
+
+
 def default_methods(data: "CalibrationData") -> str:
     """The paper's comparison, as far as the data allow it."""
-    if data.domains is None:
-        return "msp,ts"
-    return "msp,ts,md-ts" if data.features is not None else "msp,ts,md-ts:features=logits"
+    return "msp,ts" if data.domains is None else f"msp,ts,{default_method(data)}"
+
+
+def require_needs(calibrator: Any, written: str, rows: "Rows") -> None:
+    """Refuse a method whose fit needs what the file does not have."""
+    name = written.split(":")[0]
+    if name in ("domain-ts", "md-ts"):
+        rows.require("domains", why=f"which {name} needs; choose another --method, such as ts")
+    if name == "md-ts" and calibrator.features is None:
+        rows.require("features", why=f"which {written} needs; add :features=logits to do without")
 
 
 def _value(text: str) -> Any:

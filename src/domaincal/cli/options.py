@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,23 +39,47 @@ def output_option(*, required: bool, text: str) -> Callable[[F], F]:
     )
 
 
-def read_data(path: Path, *, probabilities: bool) -> "CalibrationData":
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a file, and what it is good to know when they are not enough."""
+
+    path: Path
+    data: "CalibrationData"
+    ignored: tuple[str, ...]
+
+    def require(self, array: str, *, why: str) -> None:
+        """Refuse rows without ``array``: the name that was expected, and those that were found."""
+        if getattr(self.data, array) is None:
+            from domaincal._errors import InputError
+
+            raise InputError(self.lacks(array) + f", {why}.")
+
+    def lacks(self, array: str) -> str:
+        """Say that ``array`` is not there, and what might be it."""
+        found = ", ".join(map(repr, self.ignored[:8]))
+        others = f" (there are {found}, which are ignored)" if found else ""
+        column = {"features": "feature_*"}.get(array, array.removesuffix("s"))
+        return f"{self.path} has no {array}, an array of that name or the column {column!r}{others}"
+
+
+def read_rows(path: Path, *, probabilities: bool) -> Rows:
     """Read rows, with a word on logits that look like something else."""
     from domaincal.cli.console import say, working
-    from domaincal.io import read
+    from domaincal.io.formats import checked, read_contents
     from domaincal.io.inspection import look_like_probabilities
 
     with working(f"reading {path}"):
-        data = read(path, probabilities=probabilities)
-        stored_logits = not probabilities and data.logits.min() >= 0
-        suspicious = stored_logits and look_like_probabilities(data.logits)
+        contents = read_contents(path)
+        data = checked(path, contents, probabilities=probabilities)
+        stored = "logits" in contents.arrays and not probabilities
+        suspicious = stored and look_like_probabilities(data.logits)
     if suspicious:
         say(
             f"warning: the logits of {path} are >= 0 and sum to 1 in each row; if they are "
             "probabilities, pass --probabilities.",
             err=True,
         )
-    return data
+    return Rows(path, data, contents.ignored)
 
 
 def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
@@ -64,7 +89,7 @@ def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
     if path.exists() and not (force or grows):
         raise InputError(f"{path} exists; pass --force to replace it.")
     if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent}; create it first.")
+        raise InputError(f"there is no folder {path.parent}; create it.")
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"the folder {path.parent} cannot be written to; choose another.")
 

@@ -6,7 +6,7 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from domaincal.cli.console import console, records, say
+from domaincal.cli.console import print_table, printable, records, say
 from domaincal.selection import summary_table
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from domaincal.io import Inspection
     from domaincal.selection.gate import Gate
 
-_KINDS = {"InD": "InD domains", "OOD": "OOD domains, never seen"}
+_KINDS = ("InD", "OOD")
 _LEGEND = (
     "Floor: ECE that a calibrated model would have; excess: ECE less floor; gap: |mean confidence "
     "- accuracy|; all in %."
@@ -30,13 +30,13 @@ def print_demo(result: "DemoResult") -> None:
     """ECE of each domain and method, all scores over domains, and the result in words."""
     truth = result.table.drop_duplicates("domain").set_index("domain")["true_temperature"]
     extra = {"true T": truth.map("{:.2f}".format)}
-    screen = console()
-    screen.print(_ece_table(result.table, "ECE of each domain in %, 20 bins", extra))
-    screen.print(_means_table(summary_table(result.table)))
+    print_table(_ece_table(result.table, "ECE of each domain in %, 20 bins", extra))
+    print_table(_means_table(summary_table(result.table)))
     say(
         "MSP: softmax as it is. TS: one temperature. MD-TS: one for each row, predicted from its "
-        f"features. {_LEGEND}\n{result.sentence()}"
+        f"features. {_LEGEND}"
     )
+    say(result.sentence())
 
 
 def print_evaluation(
@@ -52,10 +52,9 @@ def print_evaluation(
         say(
             f"Shown: the worst {len(worst)} of {table['domain'].nunique()} domains; --json has all."
         )
-    screen = console()
     shown = table[table["domain"].isin(worst)]
-    screen.print(_ece_table(shown, title, {"accuracy %": accuracy.map(_percent)}))
-    screen.print(_means_table(result.means))
+    print_table(_ece_table(shown, title, {"accuracy %": accuracy.map(_percent)}))
+    print_table(_means_table(result.means))
     say(_LEGEND)
     for found in comparisons:
         say(_comparison(found))
@@ -84,10 +83,10 @@ def print_inspection(found: "Inspection") -> None:
                    "confidence %", "classes")  # fmt: skip
     for row in records(found.domains.head(_SHOWN_DOMAINS)):
         table.add_row(
-            escape(str(row["domain"])), str(row["n"]), _percent(row["accuracy"]),
+            _name(row["domain"]), str(row["n"]), _percent(row["accuracy"]),
             _percent(row["mean_confidence"]), str(row["classes"]),
         )  # fmt: skip
-    console().print(table)
+    print_table(table)
     if len(found.domains) > _SHOWN_DOMAINS:
         say(f"{len(found.domains) - _SHOWN_DOMAINS} more domains: --json has all.")
     for oddity in found.odd:
@@ -108,15 +107,15 @@ def print_model(calibrator: Any) -> None:
 def _ece_table(table: pd.DataFrame, title: str, extra: "dict[str, pd.Series[str]]") -> Table:
     methods = table["method"].unique().tolist()
     out = _table(title, "domain", "n", *extra, *methods)
-    for kind, meaning in _KINDS.items():
+    for kind in _KINDS:
         rows = table[table["kind"] == kind]
         if rows.empty:
             continue
-        out.add_row(f"[bold]{meaning}[/]")
+        out.add_row(f"[bold]{kind} domains[/]")
         for domain, part in rows.groupby("domain"):
             ece = part.set_index("method")["ece"]
             out.add_row(
-                escape(str(domain)),
+                _name(domain),
                 str(part["n"].iloc[0]),
                 *(column[domain] for column in extra.values()),
                 *(_percent(ece[method]) for method in methods),
@@ -131,9 +130,9 @@ def _means_table(means: pd.DataFrame) -> Table:
     for _, rows in means.groupby("kind", sort=False):
         for row in records(rows):
             table.add_row(
-                escape(f"{row['kind']} {row['method']}"),
+                _name(f"{row['kind']} {row['method']}"),
                 str(row["n_domains"]),
-                f"{_percent(row['ece'])} ± {_percent(row['ece_standard_error'])}",
+                _with_error(row["ece"], row["ece_standard_error"]),
                 *(_percent(row[score]) for score in ("worst_ece", "floor", "excess", "gap")),
                 f"{row['nll']:.3f}",
             )
@@ -144,7 +143,12 @@ def _means_table(means: pd.DataFrame) -> Table:
 def _comparison(found: dict[str, Any]) -> str:
     """One comparison in words."""
     points = 100 * found["difference"]
-    if not found["low"] <= 0.0 <= found["high"] and found["n_domains"] > 1:
+    if found["n_domains"] == 1:
+        return (
+            f"{found['kind']}: {found['method']} against {found['against']}: ECE {points:+.2f} "
+            "points in the only domain."
+        )
+    if not found["low"] <= 0.0 <= found["high"]:
         verdict = "better" if points < 0 else "worse"
         verdict = f"{found['method']} is {verdict} than {found['against']}"
     else:
@@ -166,10 +170,19 @@ def _worst_domains(table: pd.DataFrame) -> list[Any]:
 
 def _table(title: str, first: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left")
-    table.add_column(first, overflow="fold")
+    table.add_column(first, overflow="fold", max_width=60)
     for column in columns:
-        table.add_column(escape(column), justify="right", no_wrap=True)
+        table.add_column(_name(column), justify="right", no_wrap=True)
     return table
+
+
+def _name(name: object) -> str:
+    """A name as it is, not as markup."""
+    return escape(printable(name))
+
+
+def _with_error(value: float, error: float) -> str:
+    return _percent(value) if error != error else f"{_percent(value)} ± {_percent(error)}"
 
 
 def _percent(value: float) -> str:

@@ -80,13 +80,13 @@ class CalibrationData:
         return len(self.logits)
 
     def __repr__(self) -> str:
-        parts = [f"{len(self)} rows", f"{self.logits.shape[1]} classes"]
+        parts = [_count(len(self), "row"), f"{self.logits.shape[1]} classes"]
         if self.features is not None:
-            parts.append(f"{self.features.shape[1]} features")
+            parts.append(_count(self.features.shape[1], "feature"))
         if self.domains is not None:
-            parts.append(f"{len(self.domain_names)} domains")
+            parts.append(_count(len(self.domain_names), "domain"))
         if self.groups is not None:
-            parts.append(f"{len(np.unique(self.groups))} groups")
+            parts.append(_count(len(np.unique(self.groups)), "group"))
         if self.labels is None:
             parts.append("no labels")
         return f"{type(self).__name__}({', '.join(parts)})"
@@ -200,6 +200,10 @@ def _require_alike(a: CalibrationData, b: CalibrationData, name_a: str, name_b: 
                 f"{name_a} and {name_b} disagree in their {fact}: {of_a} and {of_b}; make them "
                 "alike before they are joined."
             )
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n} {word}{'' if n == 1 else 's'}"
 
 
 def _kind(ids: Array | None) -> str | None:

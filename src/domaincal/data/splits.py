@@ -18,7 +18,7 @@ SplitBy = Literal["row", "group"]
 def split_halves(
     data: CalibrationData,
     *,
-    by: SplitBy = "row",
+    by: SplitBy | None = None,
     random_state: int | np.random.Generator = 0,
 ) -> tuple[CalibrationData, CalibrationData]:
     """A random half of every domain, and the other half; without domains, of all rows.
@@ -26,9 +26,9 @@ def split_halves(
     Parameters
     ----------
     data : CalibrationData
-    by : {"row", "group"}, default "row"
+    by : {"row", "group"}, optional
         ``"group"``: a random half of the groups, so that no group is on both sides; the halves of
-        a domain are then as equal as its groups allow.
+        a domain are then as equal as its groups allow. By default so where the data have groups.
     random_state : int or Generator, default 0
 
     Examples
@@ -43,10 +43,10 @@ def split_halves(
 
 
 def half_mask(
-    data: CalibrationData, *, by: SplitBy, random_state: int | np.random.Generator
+    data: CalibrationData, *, by: SplitBy | None, random_state: int | np.random.Generator
 ) -> Array:
     """Which rows are in the first half; see :func:`split_halves`."""
-    check_option(by, "by", ("row", "group"))
+    by = split_by(data, by)
     rng = random_generator(random_state)
     first = np.zeros(len(data), bool)
     if by == "group":
@@ -68,6 +68,14 @@ def half_mask(
     if first.all():
         raise InputError("every domain has a single row; a half needs at least two.")
     return first
+
+
+def split_by(data: CalibrationData, by: SplitBy | None) -> SplitBy:
+    """How to split: as asked, else by groups where there are any, for no group to leak."""
+    if by is None:
+        return "row" if data.groups is None else "group"
+    check_option(by, "by", ("row", "group"))
+    return by
 
 
 def split_domains(

@@ -87,7 +87,7 @@ def block_frame(array: str, values: Array, names: tuple[str, ...] | None = None)
     return pd.DataFrame(values, columns=[_PREFIXES[array] + suffix for suffix in suffixes])
 
 
-def require_names_that_columns_can_hold(class_names: tuple[str, ...] | None) -> None:
+def require_names_that_csv_can_hold(class_names: tuple[str, ...] | None) -> None:
     """Class names that are numbers would be read as column numbers."""
     if class_names is not None and _all_numbers(class_names):
         numbers = tuple(map(str, range(len(class_names))))
@@ -107,9 +107,9 @@ def _ordered(found: list[str], prefix: str) -> list[str]:
     for expected, place in enumerate(order):
         if numbers[place] != expected:
             raise InputError(
-                f"the column '{prefix}{expected}' is missing, or there twice: there are "
-                f"{len(found)} columns '{prefix}*' up to '{found[order[-1]]}'; numbered columns "
-                "count from 0 without gaps."
+                f"the column '{prefix}{expected}' is missing, or there twice; numbered columns "
+                f"count from 0 without gaps, there are {', '.join(found[:8])}"
+                f"{', ...' if len(found) > 8 else ''}."
             )
     return [found[place] for place in order]
 

@@ -56,7 +56,7 @@ class Contents:
         elif stored is not None:
             given["logits"] = logits_from_probabilities(stored)
         else:
-            found = ", ".join([*given, *self.ignored][:12])
+            found = ", ".join(map(repr, [*given, *self.ignored][:12]))
             raise InputError(
                 f"there are no logits in it (found: {found or 'nothing'}); name the scores of the "
                 "classes 'logits' (columns 'logit_*'), or 'probabilities' (columns 'prob_*')."

@@ -16,7 +16,7 @@ from domaincal.io.columns import (
     Layout,
     frame_of,
     layout_of,
-    require_names_that_columns_can_hold,
+    require_names_that_csv_can_hold,
 )
 from domaincal.io.contents import Contents, decoding
 
@@ -30,7 +30,10 @@ def read_csv(path: Path) -> Contents:
     """Columns of a csv file; a column of whole numbers holds integers, any other text strings."""
     with open(path, "rb"), decoding(path, "it needs a header, commas and UTF-8"):
         with open(path, encoding=_ENCODING, newline="") as file:
-            columns = next(csv.reader(file), [])
+            columns = [name.lstrip() for name in next(csv.reader(file), [])]
+        other = next((mark for mark in ";\t|" if len(columns) == 1 and mark in columns[0]), None)
+        if other is not None:
+            raise FileFormatError(f"{path} is separated by {other!r}; save it with commas.")
         layout = layout_of(columns)
         if not layout.blocks:
             return Contents(".csv", {}, ignored=tuple(columns))
@@ -39,21 +42,33 @@ def read_csv(path: Path) -> Contents:
         array: frame[list(names)].to_numpy(np.float64) for array, names in layout.blocks.items()
     }
     for array, column in layout.single.items():
+        if array == "labels" and (frame[column] == "").all():
+            continue  # a column for labels that nobody knows yet
         texts = _texts(frame[column], column)
         # A class may be called 3.
         named = array == "labels" and texts.isin(layout.class_names or ()).all()
+        if array == "labels" and not named:
+            texts = texts.str.replace(r"^([0-9]+)\.0*$", r"\1", regex=True)  # 9.0, as pandas has it
         arrays[array] = texts.to_numpy(str) if named else _numbers_or_texts(texts)
     return Contents(".csv", arrays, class_names=layout.class_names, ignored=layout.ignored)
 
 
 def write_csv(data: CalibrationData, path: Path) -> None:
     """Write all rows; every number so that it is read as it was."""
-    require_names_that_columns_can_hold(data.class_names)
+    require_names_that_csv_can_hold(data.class_names)
     save_csv(path, frame_of(data))
 
 
 def save_csv(path: Path, frame: pd.DataFrame) -> None:
-    """Write a table, atomically."""
+    """Write a table, atomically; names that would not come back are refused."""
+    for column in frame.select_dtypes(exclude="number"):
+        texts = frame[column].astype(str)
+        wrong = texts[(texts == "") | texts.str.contains("[\r\0]", regex=True)]
+        if len(wrong):
+            raise InputError(
+                f"the column {column!r} holds {wrong.iloc[0]!r}, which a .csv file cannot; rename "
+                "it, or write .npz or .parquet."
+            )
     with atomic_file(path) as file:
         frame.to_csv(file, index=False, lineterminator="\n")
 
@@ -61,7 +76,7 @@ def save_csv(path: Path, frame: pd.DataFrame) -> None:
 def _frame(path: Path, columns: list[str], layout: Layout) -> pd.DataFrame:
     numeric = [name for names in layout.blocks.values() for name in names]
     options: dict[str, Any] = {
-        "encoding": _ENCODING, "index_col": False,
+        "encoding": _ENCODING, "index_col": False, "names": columns, "header": 0,
         "keep_default_na": False, "na_values": {name: list(_MISSING) for name in numeric},
     }  # fmt: skip
     # All columns, for only then are rows with more cells than the header an error.

@@ -1,13 +1,14 @@
 """``read``, ``write`` and ``convert``: the suffix picks the format."""
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from domaincal._errors import FileFormatError, InputError
+from domaincal._errors import DomaincalWarning, FileFormatError, InputError
 from domaincal.data import CalibrationData
 from domaincal.io.contents import ARRAYS, Contents
 from domaincal.io.csv import read_csv, write_csv
@@ -138,7 +139,14 @@ def convert(
         raise InputError(
             f"{destination} is no store, and only a store can grow; give a name without suffix."
         )
-    data = read(source, probabilities=probabilities)
+    contents = read_contents(source)
+    data = checked(source, contents, probabilities=probabilities)
+    if contents.ignored:
+        warnings.warn(
+            f"{', '.join(map(repr, contents.ignored[:8]))} of {source} are left out.",
+            DomaincalWarning,
+            stacklevel=2,
+        )
     if domain is not None:
         data = replace(data, domains=np.full(len(data), domain))
     if append:
@@ -185,7 +193,9 @@ def checked(
 
 
 def require_writable_format(path: Path) -> None:
-    """Refuse a format that is not written, before any work is done for it."""
+    """Refuse a place or a format that is not written, before any work is done for it."""
+    if path.is_dir() and not (path / "meta.json").exists():
+        raise InputError(f"{path} is a folder, but no store; choose another name.")
     if not _is_store(path) and path.suffix.lower() not in _WRITERS:
         raise InputError(
             f"{path} has the suffix {path.suffix!r}; rows are written to {', '.join(_WRITERS)} or, "

@@ -18,6 +18,8 @@ from domaincal.kernels import plain
 _FEW_ROWS = 10
 # Logits so far below the largest of their row are masks, not scores.
 _MASK = 1e4
+# Features whose mean has a smaller share of their square are as good as centred.
+_NO_MEAN = 0.02
 _BLOCK = 1 << 14
 _SHOWN = 5
 
@@ -226,14 +228,15 @@ def _odd_features(data: CalibrationData, rows: _RowFacts) -> list[str]:
             low, high = np.minimum(low, x.min(axis=0)), np.maximum(high, x.max(axis=0))
     n = int(rows.finite.sum())
     mean = total / n
-    spread = np.sqrt(np.maximum(square / n - mean**2, 0.0))
     found = []
     constant = int((low == high).sum())
     if constant:
         found.append(f"{constant} of {len(mean)} features are the same in all rows.")
-    if (np.abs(mean) <= 0.05 * spread).all() and (spread > 0).any() and n >= _FEW_ROWS:
+    # Without an intercept, the temperature of a row comes from its features' mean.
+    if constant < len(mean) and n >= _FEW_ROWS and mean @ mean < _NO_MEAN * square.sum() / n:
         found.append(
-            "the features have mean 0, as after standardisation: MD-TS needs fit_intercept=true."
+            "the features have hardly a mean, as after standardisation: MD-TS needs "
+            "fit_intercept=true."
         )
     return found
 

@@ -56,34 +56,34 @@ def _contents(path: Path, file: Any) -> Contents:
     names = description.get("class_names")
     layout = layout_of(file.schema_arrow.names, None if names is None else tuple(names))
     n_rows = file.metadata.num_rows
-    wanted = [*layout.single.values(), *(n for names in layout.blocks.values() for n in names)]
-    require_plausible_size(path, n_rows * len(wanted) * 8, path.stat().st_size)
+    wanted = [name for names in layout.blocks.values() for name in names]
+    size = n_rows * (len(wanted) + len(layout.single)) * 8
+    require_plausible_size(path, size, path.stat().st_size)
     arrays: dict[str, Array] = {
         array: np.empty((n_rows, len(names)), _common_type(file.schema_arrow, names))
         for array, names in layout.blocks.items()
     }
-    singles: dict[str, list[Array]] = {array: [] for array in layout.single}
     start = 0
     for batch in file.iter_batches(batch_size=_ROWS_AT_A_TIME, columns=wanted):
         rows = slice(start, start + batch.num_rows)
         for array, columns in layout.blocks.items():
             for k, column in enumerate(columns):
-                arrays[array][rows, k] = _values(batch, column, start)
-        for array, column in layout.single.items():
-            singles[array].append(_values(batch, column, start))
+                arrays[array][rows, k] = _values(batch.column(column), column, start)
         start = rows.stop
-    if start != n_rows:
+    if start != n_rows and wanted:
         raise FileFormatError(f"{path} says it has {n_rows} rows, but holds {start}.")
-    if n_rows:
-        arrays.update({array: np.concatenate(parts) for array, parts in singles.items()})
+    for array, column in layout.single.items():
+        values = file.read(columns=[column]).column(0)
+        if array == "labels" and values.null_count == n_rows:
+            continue  # a column for labels that nobody knows yet
+        arrays[array] = _values(values.combine_chunks(), column, 0)
     return Contents(
         ".parquet", arrays, class_names=layout.class_names,
         provenance=description.get("provenance", {}), ignored=layout.ignored,
     )  # fmt: skip
 
 
-def _values(batch: Any, column: str, start: int) -> Array:
-    values = batch.column(column)
+def _values(values: Any, column: str, start: int) -> Array:
     if values.null_count:
         row = start + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(

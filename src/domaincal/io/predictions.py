@@ -8,7 +8,7 @@ import pandas as pd
 
 from domaincal._errors import InputError
 from domaincal._typing import Array
-from domaincal.io.columns import SINGLE, require_names_that_columns_can_hold
+from domaincal.io.columns import SINGLE, require_names_that_csv_can_hold
 from domaincal.io.csv import save_csv
 from domaincal.io.npz import save_npz
 from domaincal.io.parquet import save_parquet
@@ -37,7 +37,7 @@ def write_table(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     names = tuple(name.removeprefix(_PREFIX) for name in columns)
     numbered = names == tuple(map(str, range(len(names))))
     if suffix == ".csv":
-        require_names_that_columns_can_hold(names)
+        require_names_that_csv_can_hold(names)
         save_csv(path, table)
     elif suffix == ".parquet":
         save_parquet(path, table, {"class_names": None if numbered else names})

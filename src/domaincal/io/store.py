@@ -220,8 +220,8 @@ class Store:
         try:
             return open(path, "rb")
         except (FileNotFoundError, NotADirectoryError) as error:
-            if path.name == _META and not self.path.exists():
-                raise
+            if not self.path.exists():
+                raise FileNotFoundError(f"there is no store {self.path}") from error
             raise FileFormatError(
                 f"{path} is missing: {self.path} is no complete store, nor a folder of logits.npy, "
                 "labels.npy and so on."
@@ -291,26 +291,29 @@ def _widened(data: CalibrationData, meta: _Meta) -> CalibrationData:
 
 def _require_same(old: _Meta, new: _Meta, path: Path) -> None:
     """Rows that are appended look like those that are there."""
-
-    def facts(meta: _Meta) -> dict[str, Any]:
-        return {
-            "arrays and their columns": meta.columns,
-            "types": meta.dtypes,
-            "class names": meta.class_names,
-            "kind of domains": _kinds(meta.domain_names),
-            "kind of groups": _kinds(meta.group_names),
-        }
-
-    for (fact, before), after in zip(facts(old).items(), facts(new).values(), strict=True):
+    for what, before, after in (
+        ("arrays", _described(old), _described(new)),
+        ("class names", old.class_names, new.class_names),
+        ("types", old.dtypes, new.dtypes),
+        ("kind of domains", _kinds(old.domain_names), _kinds(new.domain_names)),
+        ("kind of groups", _kinds(old.group_names), _kinds(new.group_names)),
+    ):
         if before != after:
             raise InputError(
-                f"the rows to append and those of the store {path} disagree in their {fact}: "
+                f"the rows to append and those of the store {path} disagree in their {what}: "
                 f"{after} and {before}; make them alike."
             )
 
 
-def _kinds(names: Iterable[Any] | None) -> list[str] | None:
-    return None if names is None else sorted({type(name).__name__ for name in names})
+def _described(meta: _Meta) -> str:
+    return ", ".join(
+        name if columns is None else f"{columns} columns of {name}"
+        for name, columns in meta.columns.items()
+    )
+
+
+def _kinds(names: Iterable[Any] | None) -> str | None:
+    return None if names is None else " and ".join(sorted({type(n).__name__ for n in names}))
 
 
 def _check_meta(meta: _Meta) -> None:
@@ -328,7 +331,7 @@ def _check_meta(meta: _Meta) -> None:
         if np.dtype(dtype).kind not in "fiu" or (meta.columns[name] or 1) < 1:
             raise ValueError(f"{name} of type {dtype}")
     for names in (meta.domain_names, meta.group_names, meta.class_names):
-        if names is not None and (len(_kinds(names) or ()) > 1 or len(set(names)) < len(names)):
+        if names is not None and ("and" in (_kinds(names) or "") or len(set(names)) < len(names)):
             raise ValueError("names that are there twice, or of several types")
 
 

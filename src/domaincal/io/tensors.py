@@ -23,7 +23,8 @@ def read_safetensors(path: Path) -> Contents:
     tensors, metadata = read_tensors(path)
     if "domaincal" in metadata:
         raise FileFormatError(
-            f"{path} holds a calibrator, not data; read it with domaincal.load({str(path)!r})."
+            f"{path} holds a calibrator, not rows; give a file of rows (a calibrator is read by "
+            "domaincal.load)."
         )
     arrays = {name: tensors[name] for name in ARRAYS if name in tensors}
     for array, key in (("domains", "domain_names"), ("groups", "group_names")):

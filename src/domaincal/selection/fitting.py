@@ -25,14 +25,15 @@ def fitted_to(calibrator: Any, data: CalibrationData) -> Any:
 def require_same_classes(fitted: Any, data: CalibrationData) -> None:
     """Refuse columns that are known to be other classes than those of the fit."""
     known = getattr(fitted, "class_names_", None)
-    if known is None or data.class_names is None or known == data.class_names:
-        return
-    different = [pair for pair in zip(known, data.class_names, strict=False) if pair[0] != pair[1]]
-    where = f", e.g. {different[0][1]!r} in place of {different[0][0]!r}" if different else ""
-    raise InputError(
-        f"the classes of the data are not those of the fit, or in another order{where}; bring the "
-        "columns of the logits into the order of the fit."
-    )
+    if known is None or data.class_names is None or len(known) != len(data.class_names):
+        return  # a different number of classes is refused by every prediction
+    for fitted_name, name in zip(known, data.class_names, strict=True):
+        if fitted_name != name:
+            raise InputError(
+                "the classes of the data are not those of the fit, or in another order, e.g. "
+                f"{name!r} in place of {fitted_name!r}; bring the columns of the logits into the "
+                "order of the fit."
+            )
 
 
 def labels_of(data: CalibrationData, argument: str) -> Array:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from domaincal._errors import InputError
+from domaincal._validation import check_option
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,8 @@ class Gate:
     Attributes
     ----------
     method, score, kind : str
-        ``kind`` of the domains that were looked at: OOD, or InD where there are no others.
+        ``kind`` of the domains that were looked at: OOD, or InD where there are no others; all
+        where the table does not tell.
     worst : bool
         Whether ``value`` is that of the worst domain, ``domain``, or the mean over domains.
     value, limit : float
@@ -38,7 +40,8 @@ class Gate:
 
     def sentence(self) -> str:
         """The result in words."""
-        over = f"{self.n_domains} {self.kind} domain{'s' if self.n_domains > 1 else ''}"
+        kind = "" if self.kind == "all" else f"{self.kind} "
+        over = f"{self.n_domains} {kind}domain{'s' if self.n_domains > 1 else ''}"
         what = f"the worst {self.score}" if self.worst else f"the mean {self.score}"
         where = f" (in {self.domain})" if self.worst else ""
         return (
@@ -55,7 +58,7 @@ def check_gate(
     Parameters
     ----------
     table : DataFrame
-        From :func:`evaluate_split` or the like, with a column ``kind``.
+        From :func:`evaluate_split` or the like. Of OOD domains, if its column ``kind`` knows any.
     limit : float
         As a fraction.
     score : {"excess", "ece", "gap"}, default "excess"
@@ -70,15 +73,19 @@ def check_gate(
     >>> dc.check_gate(table, 0.5).holds
     True
     """
-    if score not in ("excess", "ece", "gap"):
-        raise InputError(f"score must be 'excess', 'ece' or 'gap', got {score!r}.")
-    method = table["method"].iloc[-1]
-    kind = "OOD" if (table["kind"] == "OOD").any() else "InD"
-    rows = table[(table["method"] == method) & (table["kind"] == kind)]
+    check_option(score, "score", ("excess", "ece", "gap"))
+    real = isinstance(limit, int | float) and not isinstance(limit, bool)
+    if not real or not -1.0 <= limit <= 1.0:
+        raise InputError(f"limit must be a fraction such as 0.05, got {limit!r}.")
+    rows = table[table["method"] == table["method"].iloc[-1]]
+    kind = "all"
+    if "kind" in rows:
+        kind = "OOD" if (rows["kind"] == "OOD").any() else "InD"
+        rows = rows[rows["kind"] == kind]
     values = rows[score]
     worst_row = rows.iloc[int(values.to_numpy().argmax())]
     return Gate(
-        method=str(method), score=score, kind=kind, worst=worst,
+        method=str(rows["method"].iloc[0]), score=score, kind=kind, worst=worst,
         value=float(worst_row[score] if worst else values.mean(skipna=False)), limit=float(limit),
         n_domains=len(rows), domain=str(worst_row["domain"]) if worst else None,
     )  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from domaincal._errors import InputError
 from domaincal.data import CalibrationData
 from domaincal.io.columns import block_frame, single_columns
 from domaincal.selection.fitting import require_same_classes
@@ -28,6 +29,8 @@ def prediction_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
     >>> dc.prediction_table(fitted, data).columns.tolist()
     ['label', 'domain', 'predicted', 'confidence', 'temperature', 'prob_0', 'prob_1', 'prob_2']
     """
+    if not isinstance(data, CalibrationData):
+        raise InputError(f"data must be CalibrationData, got {type(data).__name__}.")
     require_same_classes(fitted, data)
     given = {"features": data.features, "domains": data.domains}
     names = data.class_names or getattr(fitted, "class_names_", None)

@@ -1,14 +1,22 @@
 """Protocols: which rows calibrate and which are scored, on one data set."""
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from domaincal._errors import SmallDomainWarning
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
-from domaincal.data.splits import SplitBy, domains_to_leave_out, half_mask, matching_domains
+from domaincal.data.splits import (
+    SplitBy,
+    domains_to_leave_out,
+    half_mask,
+    matching_domains,
+    split_by,
+)
 from domaincal.selection.evaluate import score_table
 from domaincal.selection.fitting import Calibrators, fitted_to, labels_of, named
 
@@ -21,7 +29,7 @@ def evaluate_split(
     data: CalibrationData,
     *,
     ood: str | Iterable[Any] = (),
-    by: SplitBy = "row",
+    by: SplitBy | None = None,
     n_bins: int = 15,
     random_state: int = 0,
     track: Track = iter,
@@ -35,8 +43,10 @@ def evaluate_split(
         With labels and domains.
     ood : domain, pattern or list of them, default none
         Domains that are kept from the fit, as in :func:`split_domains`.
-    by : {"row", "group"}, default "row"
-        ``"group"``: no group is both fitted and scored, in whatever domains it occurs.
+    by : {"row", "group"}, optional
+        ``"group"``: no group is both fitted and scored, in whatever domains it occurs; of OOD
+        domains, too, only the other half of the groups is scored. By default so where the data
+        have groups.
     n_bins : int, default 15
     random_state : int, default 0
         Seed of the halves.
@@ -57,6 +67,7 @@ def evaluate_split(
     {'InD': 4, 'OOD': 2}
     """
     labels_of(data, "data")
+    by = split_by(data, by)
     asked = [ood] if isinstance(ood, str) else list(ood)
     outside = np.zeros(len(data), bool)
     if asked:
@@ -66,17 +77,19 @@ def evaluate_split(
         first = half_mask(data, by=by, random_state=random_state)
     else:
         first[~outside] = half_mask(data.select(~outside), by=by, random_state=random_state)
-    parts = {"InD": data.select(~first & ~outside)}
+    parts = {"InD": ~first & ~outside}
     if asked:
-        parts["OOD"] = data.select(~first & outside)
-    return _score(calibrators, data.select(first & ~outside), parts, n_bins, track)
+        parts["OOD"] = ~first & outside
+    _warn_of_unscored(data, np.logical_or.reduce(list(parts.values())))
+    scored = {kind: data.select(rows) for kind, rows in parts.items() if rows.any()}
+    return _score(calibrators, data.select(first & ~outside), scored, n_bins, track)
 
 
 def evaluate_leave_one_domain_out(
     calibrators: Calibrators,
     data: CalibrationData,
     *,
-    by: SplitBy = "row",
+    by: SplitBy | None = None,
     n_bins: int = 15,
     random_state: int = 0,
     track: Track = iter,
@@ -88,9 +101,9 @@ def evaluate_leave_one_domain_out(
     calibrators : calibrator, sequence of calibrators, or mapping from names to calibrators
     data : CalibrationData
         With labels and at least two domains.
-    by : {"row", "group"}, default "row"
+    by : {"row", "group"}, optional
         ``"group"``: fit on one random half of the groups, score the other, so that no group is on
-        both sides.
+        both sides. By default so where the data have groups.
     n_bins : int, default 15
     random_state : int, default 0
         Seed of the halves of groups.
@@ -112,19 +125,38 @@ def evaluate_leave_one_domain_out(
     4
     """
     labels_of(data, "data")
+    by = split_by(data, by)
     fit: Array = np.ones(len(data), bool)
     scored = fit
     if by == "group":
         fit = half_mask(data, by=by, random_state=random_state)
         scored = ~fit
+    _warn_of_unscored(data, scored)
     tables = []
     for domain in track(domains_to_leave_out(data)):
         own = data.domains == domain
+        if not (scored & own).any():
+            continue
         train, test = data.select(fit & ~own), data.select(scored & own)
         tables.append(_score(calibrators, train, {"OOD": test}, n_bins, iter))
     table = pd.concat(tables, ignore_index=True)
     order = {name: k for k, name in enumerate(named(calibrators))}
     return table.sort_values("method", key=lambda m: m.map(order), kind="stable", ignore_index=True)
+
+
+def _warn_of_unscored(data: CalibrationData, scored: Array) -> None:
+    """Domains of a single row, or of groups that were all fitted, do not appear in the table."""
+    if data.domains is None:
+        return
+    missing = sorted(set(data.domains.tolist()) - set(data.domains[scored].tolist()))
+    if missing:
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        warnings.warn(
+            f"no row is left to score in {', '.join(map(repr, missing[:5]))}{more}: all of "
+            "theirs are in the half that is fitted; add rows, or merge domains.",
+            SmallDomainWarning,
+            stacklevel=3,
+        )
 
 
 def _score(
