@@ -1,5 +1,7 @@
 """Files and folders that are the old ones or the new ones, never half of one; tensor files."""
 
+import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -13,14 +15,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from domaincal._errors import FileFormatError, InputError
+from domaincal._errors import DomaincalError, FileFormatError, InputError
 from domaincal._typing import Array
 
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # where there are no such locks, what killed writers left is not cleaned up
-    fcntl = None
+#: What may have happened to a file that is not what its suffix says.
+DAMAGED = "it may be truncated, damaged or of another format"
 
 _TENSOR_TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
@@ -111,22 +110,10 @@ def write_tensors(
 
 def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]]:
     """Arrays and texts of a ``.safetensors`` file; bfloat16 becomes float32."""
-    from safetensors import SafetensorError, safe_open
-
-    with open(path, "rb") as file:
-        try:
-            # The library checks the header, the places of the tensors and the length of the file.
-            with safe_open(os.fspath(path), framework="np"):
-                pass
-            length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(length))
-        except (SafetensorError, ValueError) as error:
-            raise FileFormatError(
-                f"{path} is no readable .safetensors file ({error}); it may be truncated or of "
-                "another format."
-            ) from error
-        metadata = header.pop("__metadata__", {})
-        tensors = {}
+    header, start = _tensor_header(path)
+    metadata = header.pop("__metadata__", {})
+    tensors = {}
+    with open(path, "rb") as file, decoding(path, DAMAGED):
         for name, entry in header.items():
             kind = entry["dtype"]
             if kind not in _TENSOR_TYPES:
@@ -134,13 +121,45 @@ def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[s
                     f"{path} holds the tensor {name!r} of type {kind}, which is not supported; "
                     "store it as float32."
                 )
-            file.seek(8 + length + entry["data_offsets"][0])
+            file.seek(start + entry["data_offsets"][0])
             dtype = np.dtype(_TENSOR_TYPES[kind])
             values = np.fromfile(file, dtype, int(np.prod(entry["shape"], dtype=object)))
             if kind == "BF16":  # the upper half of a float32
                 values = (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
             tensors[name] = values.reshape(entry["shape"])
     return tensors, metadata
+
+
+def read_tensor_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Texts of a ``.safetensors`` file."""
+    return dict(_tensor_header(path)[0].get("__metadata__", {}))
+
+
+@contextmanager
+def decoding(path: str | os.PathLike[str], cure: str) -> Iterator[None]:
+    """Decoders fail on bad bytes with errors of many classes: here, with one."""
+    try:
+        yield
+    except (DomaincalError, MemoryError):
+        raise
+    except Exception as error:
+        # A damaged file makes them seek before its start; any other number is the disk's own.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise FileFormatError(f"{path} cannot be read ({reason}); {cure}.") from error
+
+
+def _tensor_header(path: str | os.PathLike[str]) -> tuple[dict[str, Any], int]:
+    """What the header says, and where the tensors start."""
+    from safetensors import safe_open
+
+    with open(path, "rb") as file, decoding(path, DAMAGED):
+        # The library checks the header, the places of the tensors and the length of the file.
+        with safe_open(os.fspath(path), framework="np"):
+            pass
+        length = int.from_bytes(file.read(8), "little")
+        return dict(json.loads(file.read(length))), 8 + length
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
@@ -162,6 +181,10 @@ def _new_temporary(target: Path, create: Callable[[Path], int]) -> tuple[Path, i
         name = target.parent / f"{stem}-{secrets.token_hex(6)}.tmp"
         try:
             handle = create(name)
+        except FileNotFoundError:
+            if target.parent.is_dir():
+                continue  # another writer took the new folder for a leftover
+            raise
         except OSError as error:  # the name that the user knows
             raise OSError(error.errno, error.strerror, str(target)) from error
         _lock(handle)
@@ -181,8 +204,6 @@ def _create_folder(name: Path) -> int:
 
 def _remove_unless_locked(path: Path) -> None:
     """Remove what a killed writer left: a living one holds the lock."""
-    if fcntl is None:
-        return
     with suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -193,6 +214,5 @@ def _remove_unless_locked(path: Path) -> None:
 
 
 def _lock(handle: int) -> None:
-    if fcntl is not None:
-        with suppress(OSError):  # some file systems have no locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    with suppress(OSError):  # some file systems have no locks
+        fcntl.flock(handle, fcntl.LOCK_EX)

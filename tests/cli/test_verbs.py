@@ -78,6 +78,9 @@ class TestInspect:
         out = run("evaluate", tmp_path / "scores.npz", "--methods", "msp,ts").stdout
         assert "the worst 20 of 70 domains" in out
         assert out.count("domain-") == 20
+        table = dc.evaluate_split({"msp": dc.MaxSoftmax(), "ts": dc.TemperatureScaling()}, data)
+        last = table[table["method"] == "ts"].nlargest(20, "ece")["domain"]
+        assert all(name in out for name in last)
         found = document("evaluate", tmp_path / "scores.npz", "--methods", "msp,ts")
         assert len(found["table"]) == 140
 
@@ -161,6 +164,8 @@ class TestFit:
             (["--method", "md-ts:head"], 2, "needs a value for 'head'; write head=VALUE"),
             (["--method", "ts:head=ols"], 2, "ts has no parameter 'head'; it has none"),
             (["--method", "ts", "--head", "ols"], 2, "--head is for --method md-ts"),
+            (["--method", "md-ts:head=knn", "--head", "ols"], 2, "is given once"),
+            (["--method", "histogram:n_bins=99999999999999999999"], 1, "n_bins must be"),
             (["--head", "forest"], 1, "head must be one of"),
             (["--method", "md-ts:max_rows=-3"], 1, "max_rows must be"),
         ],
@@ -238,7 +243,7 @@ class TestApply:
 
     def test_what_is_no_model(self, scores, tmp_path):
         error = run("apply", scores, scores, "-o", tmp_path / "p.csv", code=1).stderr
-        assert "no readable .safetensors file" in error
+        assert "scores.npz cannot be read" in error
         error = run("apply", scores, scores, "-o", tmp_path / "p.txt", code=1).stderr
         assert "predictions are written to" in error
 
@@ -272,6 +277,8 @@ class TestEvaluate:
         methods = {"ts": dc.TemperatureScaling(), "md-ts": dc.MultiDomainTemperatureScaling()}
         expected = dc.evaluate_leave_one_domain_out(methods, DATA)
         pd.testing.assert_frame_equal(pd.DataFrame(found["table"]), expected)
+        heads = run("evaluate", scores, "--methods", "msp,md-ts:clip=[0.5,3]").stdout
+        assert heads.count("md-ts:clip=[0.5,3]") >= 3
         text = " ".join(run("evaluate", scores, *options).stdout.split())
         assert "md-ts is better than ts" in text or "no clear difference between" in text
 
@@ -280,11 +287,15 @@ class TestEvaluate:
             DATA.logits, labels=DATA.labels, domains=DATA.domains, groups=np.arange(360) % 60
         )
         dc.write(data, tmp_path / "scores.npz")
+        methods = {"msp": dc.MaxSoftmax(), "ts": dc.TemperatureScaling()}
+        options = ["evaluate", tmp_path / "scores.npz", "--methods", "msp,ts", "--seed", "5"]
         for more, by in (([], "group"), (["--split", "row"], "row")):
-            found = document("evaluate", tmp_path / "scores.npz", "--methods", "msp,ts", *more)
+            found = document(*options, *more)
             assert found["protocol"]["split"] == by
-            methods = {"msp": dc.MaxSoftmax(), "ts": dc.TemperatureScaling()}
-            expected = dc.evaluate_split(methods, data, by=by)
+            expected = dc.evaluate_split(methods, data, by=by, random_state=5)
+            pd.testing.assert_frame_equal(pd.DataFrame(found["table"]), expected)
+            found = document(*options, "--leave-one-domain-out", *more)
+            expected = dc.evaluate_leave_one_domain_out(methods, data, by=by, random_state=5)
             pd.testing.assert_frame_equal(pd.DataFrame(found["table"]), expected)
 
     @pytest.mark.parametrize(
@@ -330,6 +341,8 @@ class TestEvaluate:
             (["--leave-one-domain-out", "--ood", "domain-1"], 2, "leave out --ood"),
             (["--model", "m.safetensors", "--methods", "ts"], 2, "--model scores without a fit"),
             (["--worst"], 2, "give --fail-above too"),
+            (["--fail-on", "ece"], 2, "give --fail-above too"),
+            (["--model", "m.safetensors", "--split", "row"], 2, "--model scores without a fit"),
             (["--fail-on", "nll"], 2, "is not one of"),
             (["--model", "no.safetensors"], 1, "no.safetensors: No such file"),
         ],

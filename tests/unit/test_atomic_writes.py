@@ -12,7 +12,8 @@ import pytest
 
 import domaincal as dc
 import kill_writers
-from domaincal._files import atomic_file, atomic_folder
+from domaincal import _files as files
+from domaincal._files import atomic_file, atomic_folder, locked_folder
 
 DATA, _ = dc.make_multi_domain(3, 200, 10, 4, random_state=0)
 LARGER, _ = dc.make_multi_domain(3, 300, 10, 4, random_state=1)
@@ -168,6 +169,75 @@ def test_appends_of_several_processes_are_all_there(tmp_path):
         own = data.select(data.domains == f"worker-{k}")
         assert len(own) == 80
         assert (own.logits == k).all()
+
+
+@pytest.mark.parametrize("verb", ["append", "write"])
+def test_writers_of_a_store_wait_for_each_other(tmp_path, verb):
+    store = dc.Store(tmp_path / "s")
+    store.write(DATA)
+    code = (
+        "import sys, domaincal as dc\nrows = dc.read(sys.argv[1])\nprint('ready', flush=True)\n"
+        f"dc.Store(sys.argv[1]).{verb}(rows)"
+    )
+    with locked_folder(store.path):
+        other = subprocess.Popen(
+            [sys.executable, "-c", code, str(store.path)], stdout=subprocess.PIPE
+        )
+        assert other.stdout.readline() == b"ready\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(0.7)
+        assert _names(store.path) == ["meta.json", "part-00000"]
+    assert other.wait() == 0
+    other.stdout.close()
+    assert len(store) == len(DATA) * (2 if verb == "append" else 1)
+
+
+@pytest.mark.parametrize("verb", ["append", "write"])
+def test_a_store_that_another_process_made_first(tmp_path, verb, monkeypatch):
+    """Between the look for a store and its making, there is one."""
+    store = dc.Store(tmp_path / "s")
+    rename = os.rename
+
+    def late(old, new):
+        monkeypatch.setattr(os, "rename", rename)
+        dc.Store(tmp_path / "s").write(LARGER)
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", late)
+    getattr(store, verb)(DATA)
+    assert len(store) == len(DATA) + (len(LARGER) if verb == "append" else 0)
+    assert _names(tmp_path) == ["s"]
+
+
+def test_what_a_shard_holds_is_on_the_disk_before_it_counts(tmp_path, monkeypatch):
+    synced = set()
+    sync = os.fsync
+
+    def remember(handle):
+        synced.add(os.readlink(f"/proc/self/fd/{handle}").rsplit("/", 1)[-1])
+        return sync(handle)
+
+    monkeypatch.setattr(os, "fsync", remember)
+    dc.write(DATA, tmp_path / "s")
+    arrays = {"logits.npy", "labels.npy", "features.npy", "domains.npy"}
+    assert arrays <= synced
+    folders = {name for name in synced if name.startswith(".domaincal-") or name == tmp_path.name}
+    assert len(folders) >= 4  # the shard, the store, meta.json, and the folder above
+
+
+def test_a_new_file_that_another_writer_took_for_a_leftover_is_made_again(tmp_path, monkeypatch):
+    flock = files.fcntl.flock
+
+    def steal(handle, operation):
+        monkeypatch.setattr(files.fcntl, "flock", flock)
+        for left in tmp_path.glob(".domaincal-*"):
+            left.unlink()
+        flock(handle, operation)
+
+    monkeypatch.setattr(files.fcntl, "flock", steal)
+    with atomic_file(tmp_path / "file") as file:
+        file.write(b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("name", ["scores.npz", "scores"])

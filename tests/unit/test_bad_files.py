@@ -90,6 +90,11 @@ NPZ = {
     "complex": (_npz(logits=Z.astype(complex)), "Complex data"),
     "dates": (_npz(logits=Z, domains=np.array(["2020-01-01"] * 60, "M8[D]")), "domains must be"),
     "provenance": (_npz(logits=Z, provenance=np.array("{")), "provenance is no JSON"),
+    "deep JSON": (_npz(logits=Z, provenance=np.array("[" * 100_000)), "cannot be read"),
+    "a hidden name": (_zip([(".logits.npy", _npy(Z))]), "which is no name of an array"),
+    "nothing wide": (_zip([("logits.npy", _npy_of_shape((10**14,), "|S0", b""))]), "no content"),
+    "many dimensions": (_zip([("logits.npy", _npy_of_shape((1,) * 70))]), "cannot be read|damaged"),
+    "long names": (_npz(logits=Z, domains=np.array(["x" * 1001] * 60)), "too long"),
 }  # fmt: skip
 
 
@@ -121,6 +126,11 @@ CSV = {
     "not text": (b"logit_0,logit_1\n\xff\xfe,1\n", "cannot be read"),
     "semicolons": ("logit_0;logit_1\n1;2\n", "is separated by ';'; save it with commas"),
     "tabs": ("logit_0\tlogit_1\n1\t2\n", r"is separated by '\\t'"),
+    "numbers and a name": ("logit_0,logit_1,logit_max\n1,2,2\n", "'logit_max' is not; name all"),
+    "names and numbers": (
+        "logit_1,logit_bg,label\n1,2,1\n3,4,0\n", "names of classes .'1'. and others .'0' in row 1"
+    ),
+    "a long name": (f"logit_0,logit_1,domain\n1,2,{'x' * 5000}\n", "too long"),
     "no scores": ("label,domain\n1,a\n", "no logits in it .found: 'label', 'domain'"),
 }  # fmt: skip
 
@@ -156,6 +166,8 @@ def test_csv_of_a_spreadsheet(tmp_path):
         (["1.0", "2"], ["1.0", "2"]),
         (["1", "b"], ["1", "b"]),
         (["True", "False"], ["True", "False"]),
+        ([str(10**18), "1"], [str(10**18), "1"]),
+        ([str(10**17), "1"], [10**17, 1]),
         ([str(10**30), "1"], [str(10**30), "1"]),
     ],
 )
@@ -169,7 +181,7 @@ def test_a_class_may_have_a_number_for_a_name(tmp_path):
     data = dc.CalibrationData(np.eye(3), labels=[1, 1, 1], class_names=("ant", "2", "bee"))
     dc.write(data, tmp_path / "scores.csv")
     assert dc.read(tmp_path / "scores.csv").labels.tolist() == [1, 1, 1]
-    for names in (("7", "8", "9"), ("1", "0", "2")):
+    for names in (("7", "8", "9"), ("1", "0", "2"), ("0", "1", "other")):
         numbered = dc.CalibrationData(np.eye(3), class_names=names)
         with pytest.raises(dc.InputError, match=r"class_names are numbers"):
             dc.write(numbered, tmp_path / "numbers.csv")
@@ -353,19 +365,27 @@ class TestStore:
             (lambda m: m.update(format="zarr"), "not of a domaincal store"),
             (lambda m: m.update(version=2), "version 2, this domaincal reads up to 1; upgrade"),
             (lambda m: m.update(version="1"), "version 1"),
+            (lambda m: m.update(version=0), "version 0"),
+            (lambda m: m["shards"].append(m["shards"][0]), "named twice"),
+            (lambda m: m["shards"][0].update(files=["logits"]), "are not those of the store"),
+            (lambda m: m["columns"].update(logits=3.0), "3.0 columns of logits"),
+            (lambda m: m.update(domain_names="abc"), "no list"),
+            (lambda m: m.update(domain_names={"a": 1, "b": 2, "c": 3}), "no list"),
+            (lambda m: m.update(class_names="abc"), "no list"),
+            (lambda m: m["shards"][0].update(name="part-00000/../x"), "no name of a shard"),
             (lambda m: m["shards"][0].update(name="../../etc"), "no name of a shard"),
             (lambda m: m["shards"][0].update(name="/etc"), "no name of a shard"),
             (lambda m: m["shards"][0].update(n_rows=-1), "has -1 rows"),
             (lambda m: m["shards"][0].update(n_rows=10**12), r"holds \(20, 3\)"),
             (lambda m: m["shards"][0]["files"].pop("labels"), "are not those of the store"),
-            (lambda m: m["columns"].update({"../x": 2}), "damaged"),
+            (lambda m: m["columns"].update({"../x": 2}), "cannot be read"),
             (lambda m: m["dtypes"].update(logits="O"), "logits of type O"),
-            (lambda m: m["dtypes"].update(logits="nonsense"), "damaged"),
+            (lambda m: m["dtypes"].update(logits="nonsense"), "cannot be read"),
             (lambda m: m.update(domain_names=["domain-0"]), "codes of domains without a name"),
             (lambda m: m.update(domain_names=["a", "a", "b"]), "there twice"),
-            (lambda m: m.update(surprise=1), "damaged"),
-            (lambda m: m.pop("shards"), "damaged"),
-            (lambda m: m.update(columns=3), "damaged"),
+            (lambda m: m.update(surprise=1), "cannot be read"),
+            (lambda m: m.pop("shards"), "cannot be read"),
+            (lambda m: m.update(columns=3), "cannot be read"),
         ],
     )
     def test_meta(self, store, change, message):
@@ -373,9 +393,59 @@ class TestStore:
         self._refused(store, message)
 
     def test_no_json(self, store):
-        for content in (b"", b"{", b"[]", b"\xff"):
+        for content in (b"", b"{", b"[]", b"\xff", b"[" * 100_000):
             (store / "meta.json").write_bytes(content)
-            self._refused(store, "damaged|not of a domaincal store")
+            self._refused(store, "cannot be read|not of a domaincal store")
+
+    def test_a_changed_meta_json_is_found_on_demand(self, store):
+        self._change(store, lambda m: m["domain_names"].reverse())
+        assert dc.read(store).domains.tolist() != DATA.domains.tolist()
+        self._refused(store, "meta.json has another checksum", verify=True)
+
+    def test_a_shard_whose_meta_json_cannot_be_written_is_removed(self, store, monkeypatch):
+        before = len(dc.Store(store))
+
+        def full(path):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("domaincal.io.store.atomic_file", full)
+        with pytest.raises(OSError, match="No space"):
+            dc.Store(store).append(DATA)
+        monkeypatch.undo()
+        assert len(dc.Store(store)) == before
+        assert len(list(store.glob("part-*"))) == 3
+
+    def test_leftover_shards_are_never_read_and_their_numbers_not_reused(self, store):
+        shutil.copytree(store / "part-00000", store / "part-00007")  # of a killed writer
+        assert len(dc.read(store)) == 60
+        dc.Store(store).append(DATA)
+        names = sorted(p.name for p in store.glob("part-*"))
+        assert names == ["part-00000", "part-00001", "part-00002", "part-00008"]
+
+    def test_provenance_is_what_all_rows_agree_on(self, tmp_path):
+        store = dc.Store(tmp_path / "s")
+        for site in "ab":
+            rows = dc.CalibrationData(Z, provenance={"model": "m", "site": site})
+            store.append(rows)
+        assert store.read().provenance == {"model": "m"}
+
+    @pytest.mark.parametrize("verb", ["append", "write"])
+    def test_only_rows_are_stored(self, tmp_path, verb):
+        with pytest.raises(dc.InputError, match="data must be CalibrationData, got dict"):
+            getattr(dc.Store(tmp_path / "s"), verb)({})
+        assert not list(tmp_path.iterdir())
+
+    def test_a_store_that_is_not_there(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="there is no store"):
+            dc.Store(tmp_path / "s").read()
+        with pytest.raises(FileNotFoundError):
+            dc.read(tmp_path / "s")
+
+    def test_what_is_wrong_with_the_rows_is_said_with_the_name(self, tmp_path):
+        dc.write(dc.CalibrationData(np.full((2, 2), np.nan)), tmp_path / "s")
+        for reader in (dc.read, lambda path: dc.Store(path).read()):
+            with pytest.raises(dc.FileFormatError, match=r"/s: logits contains NaN"):
+                reader(tmp_path / "s")
 
     @pytest.mark.parametrize(
         ("rows", "message"),
@@ -445,6 +515,75 @@ def test_after_a_failed_conversion_the_good_file_is_untouched(tmp_path, name):
     with pytest.raises(dc.FileFormatError):
         dc.convert(tmp_path / "bad.npz", tmp_path / name)
     np.testing.assert_array_equal(dc.read(tmp_path / name).labels, Y)
+
+
+def test_columns_of_many_classes_are_in_the_order_of_their_numbers(tmp_path):
+    z = np.arange(24.0).reshape(2, 12)
+    frame = pd.DataFrame(z, columns=[f"logit_{k}" for k in range(12)])
+    frame[sorted(frame)].assign(prob_0=1.0, prob_1=0.0).to_csv(tmp_path / "s.csv", index=False)
+    np.testing.assert_array_equal(dc.read(tmp_path / "s.csv").logits, z)
+    assert dc.inspect(tmp_path / "s.csv").ignored == ("prob_0", "prob_1")
+
+
+def test_columns_that_were_sorted_keep_their_classes(tmp_path):
+    pa = pytest.importorskip("pyarrow.parquet")
+    data = dc.CalibrationData(Z, labels=Y, class_names=("cat", "ant", "bee"))
+    dc.write(data, tmp_path / "a.parquet")
+    table = pa.read_table(tmp_path / "a.parquet")
+    pa.write_table(table.select(sorted(table.column_names)), tmp_path / "b.parquet")
+    again = dc.read(tmp_path / "b.parquet")
+    np.testing.assert_array_equal(again.logits, Z)
+    np.testing.assert_array_equal(again.labels, Y)
+    pa.write_table(table.drop_columns(["logit_ant"]), tmp_path / "c.parquet")
+    with pytest.raises(dc.FileFormatError, match="'logit_ant' is missing"):
+        dc.read(tmp_path / "c.parquet")
+
+
+@pytest.mark.parametrize("shape", [(-2, -3), (2**62, 0), (1,) * 70])
+def test_an_impossible_shape_in_a_folder(tmp_path, shape):
+    (tmp_path / "logits.npy").write_bytes(_npy_of_shape(shape))
+    with pytest.raises(dc.FileFormatError):
+        dc.read(tmp_path)
+
+
+@pytest.mark.parametrize("shape", [[0, 2**62], [1] * 70])
+def test_an_impossible_shape_in_safetensors(tmp_path, shape):
+    size = 0 if 0 in shape else 8
+    entry = {"logits": {"dtype": "F64", "shape": shape, "data_offsets": [0, size]}}
+    header = json.dumps(entry).encode()
+    content = len(header).to_bytes(8, "little") + header + b"\0" * size
+    (tmp_path / "s.safetensors").write_bytes(content)
+    with pytest.raises(dc.FileFormatError):
+        dc.read(tmp_path / "s.safetensors")
+
+
+def test_codes_without_a_name(tmp_path):
+    from safetensors.numpy import save_file
+
+    arrays = {"logits": np.eye(3), "domains": np.array([0, 1, 2])}
+    for names, message in (
+        (["a", "b"], "domains contains 2, but there are 2 names"),
+        ("ab", "must be a JSON list of strings"),
+    ):
+        save_file(arrays, tmp_path / "s.safetensors", {"domain_names": json.dumps(names)})
+        with pytest.raises(dc.FileFormatError, match=message):
+            dc.read(tmp_path / "s.safetensors")
+    save_file(arrays, tmp_path / "s.safetensors", {"class_names": "[" * 100_000})
+    with pytest.raises(dc.FileFormatError):
+        dc.read(tmp_path / "s.safetensors")
+
+
+def test_a_pipe_is_no_file(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "scores.npz")
+    with pytest.raises(dc.InputError, match="is no plain file"):
+        dc.read(tmp_path / "scores.npz")
+
+
+def test_the_widest_floats_become_double(tmp_path):
+    np.savez(tmp_path / "s.npz", logits=np.eye(3, dtype=np.longdouble))
+    assert dc.read(tmp_path / "s.npz").logits.dtype == np.float64
 
 
 def test_big_endian_and_fortran_order_are_read(tmp_path):

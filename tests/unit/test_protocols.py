@@ -1,5 +1,7 @@
 """Protocols on one data set, tables of means and predictions, the gate."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -47,34 +49,67 @@ def test_leave_one_domain_out_is_evaluate_for_each_domain():
 
 
 class _Spy(dc.TemperatureScaling):
-    """Remembers the rows that it saw, by their first logit."""
+    """Remembers the rows that it was fitted on and those that it scored, by their first logit."""
 
-    fitted: set = set()  # noqa: RUF012
-    scored: set = set()  # noqa: RUF012
+    seen: list = []  # noqa: RUF012
 
     def fit(self, logits, y, **options):
-        self.fitted.update(logits[:, 0].tolist())
+        self.seen.append((set(logits[:, 0].tolist()), set()))
         return super().fit(logits, y, **options)
 
     def predict_confidence(self, logits, **options):
-        self.scored.update(logits[:, 0].tolist())
+        self.seen[-1][1].update(logits[:, 0].tolist())
         return super().predict_confidence(logits, **options)
+
+
+def _spied(data, *, leave_out, **options):
+    """For each fit: groups and domains fitted, groups and domains scored."""
+    rows = zip(data.groups.tolist(), data.domains.tolist(), strict=True)
+    known = dict(zip(data.logits[:, 0].tolist(), rows, strict=True))
+    _Spy.seen = []
+    if leave_out:
+        dc.evaluate_leave_one_domain_out(_Spy(), data, **options)
+    else:
+        dc.evaluate_split(_Spy(), data, ood=["domain-1"], **options)
+    return [[{known[z][k] for z in side} for side in sides for k in (0, 1)] for sides in _Spy.seen]
 
 
 @pytest.mark.parametrize("leave_out", [False, True])
 def test_by_group_no_group_is_both_fitted_and_scored(leave_out):
     data = _grouped()
-    group = dict(zip(data.logits[:, 0].tolist(), data.groups.tolist(), strict=True))
-    for by, shared in (("group", False), ("row", True)):
-        _Spy.fitted, _Spy.scored = set(), set()
-        by = None if by == "group" else by  # where there are groups, that is the default
-        if leave_out:
-            dc.evaluate_leave_one_domain_out(_Spy(), data, by=by)
-        else:
-            dc.evaluate_split(_Spy(), data, ood=["domain-1"], by=by)
-        fitted, scored = ({group[z] for z in seen} for seen in (_Spy.fitted, _Spy.scored))
-        assert bool(fitted & scored) == shared
-        assert len(scored) >= 40
+    for by, shared in ((None, False), ("group", False), ("row", True)):
+        for fitted, domains, scored, new in _spied(data, leave_out=leave_out, by=by):
+            assert bool(fitted & scored) == shared
+            assert len(scored) >= 40
+            assert not domains & {"domain-1"} or leave_out
+            if leave_out:
+                assert len(new) == 1
+                assert not new & domains
+                assert len(domains) == 5
+
+
+def test_the_seed_decides_which_groups_are_scored():
+    data = _grouped()
+    for leave_out in (False, True):
+        halves = {
+            frozenset(_spied(data, leave_out=leave_out, random_state=seed)[0][2])
+            for seed in range(4)
+        }
+        assert len(halves) > 1
+
+
+def test_groups_inside_of_domains_lose_no_rows():
+    """Groups that are in one domain only need not be split to leave that domain out."""
+    data = dc.CalibrationData(
+        DATA.logits, labels=DATA.labels, domains=DATA.domains,
+        groups=np.char.add(DATA.domains, (np.arange(480) % 2).astype(str)),
+    )  # fmt: skip
+    table = dc.evaluate_leave_one_domain_out(dc.TemperatureScaling(), data)
+    expected = dc.evaluate_leave_one_domain_out(dc.TemperatureScaling(), data, by="row")
+    pd.testing.assert_frame_equal(table, expected)
+    table = dc.evaluate_split(dc.TemperatureScaling(), data, ood="domain-1")
+    assert (table.loc[table["kind"] == "OOD", "n"] == 80).all()
+    assert (table.loc[table["kind"] == "InD", "n"] == 40).all()
 
 
 @pytest.mark.parametrize("leave_out", [False, True])
@@ -158,19 +193,39 @@ def test_domains_without_rows_to_score_are_named():
     assert table["domain"].tolist() == ["domain-0", "domain-2"]
     groups = np.where(few.domains == "domain-1", 0, np.arange(len(few)) % 50)
     grouped = dc.CalibrationData(few.logits, labels=few.labels, domains=few.domains, groups=groups)
+    found = set()
     for seed in range(8):  # the group of the single row is on either side
-        first, _ = dc.split_halves(grouped, random_state=seed)
-        expected = {"domain-0", "domain-2"} | ({"domain-1"} - set(first.domains))
-        if len(expected) == 3:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             table = dc.evaluate_leave_one_domain_out(
                 dc.TemperatureScaling(), grouped, random_state=seed
             )
-        else:
-            with pytest.warns(dc.SmallDomainWarning, match="no row is left"):
-                table = dc.evaluate_leave_one_domain_out(
-                    dc.TemperatureScaling(), grouped, random_state=seed
-                )
-        assert set(table["domain"]) == expected
+        scored = "domain-1" in set(table["domain"])
+        assert scored == (not any("no row is left" in str(w.message) for w in caught))
+        found.add(scored)
+    assert found == {False, True}
+
+
+def test_classes_in_another_order_are_not_applied():
+    data = dc.CalibrationData(DATA.logits, labels=DATA.labels, class_names=tuple("abcde"))
+    fitted = dc.TemperatureScaling().fit(data.logits, data.labels)
+    fitted.class_names_ = tuple("abced")
+    with pytest.raises(dc.InputError, match=r"another order, e.g. 'd' in place of 'e'"):
+        dc.prediction_table(fitted, data)
+
+
+def test_what_to_leave_out_must_be_named():
+    for wrong in (3, None):
+        with pytest.raises(dc.InputError, match="ood must be a domain"):
+            dc.evaluate_split(dc.TemperatureScaling(), DATA, ood=wrong)
+
+
+def test_a_negative_worst_excess_is_the_largest():
+    table = dc.evaluate_split(METHODS, DATA).assign(excess=lambda t: -0.1 - 0.001 * t.index)
+    last = table[table["method"] == "MD-TS"]["excess"]
+    assert dc.check_gate(table, 0.0, worst=True).value == last.max()
+    with pytest.raises(dc.InputError, match="table is empty"):
+        dc.check_gate(table[:0], 0.0)
 
 
 def test_data_must_be_a_container():

@@ -29,7 +29,8 @@ def real_array(values: ArrayLike | None, name: str, *, allow_bool: bool = False)
             f"{name} must be an array of real numbers, got dtype {array.dtype}; convert it with "
             "numpy.asarray(..., dtype=float)."
         )
-    return array
+    # Wider than any kernel, file or peer can use.
+    return array.astype(np.float64) if array.dtype.itemsize > 8 else array
 
 
 def require_rows(array: Array, name: str) -> None:

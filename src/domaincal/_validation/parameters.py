@@ -9,7 +9,8 @@ from domaincal._errors import InputError
 
 def check_count(value: Any, name: str, *, minimum: int = 1) -> int:
     """A whole number of at least ``minimum``."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not minimum <= value < 1 << 31:
         raise InputError(f"{name} must be a whole number >= {minimum}, got {value!r}.")
     return int(value)
 

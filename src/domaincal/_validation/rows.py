@@ -130,8 +130,8 @@ def check_class_names(class_names: Any, *, n_classes: int) -> tuple[str, ...]:
             f"class_names has {len(names)} names, but the logits have {n_classes} classes; pass "
             "one for each column."
         )
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"class_names holds {twice!r} twice; every class needs its own name.")
     return tuple(map(str, names))
 

@@ -18,7 +18,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from domaincal._errors import FileFormatError, InputError
-from domaincal._files import read_tensors, write_tensors
+from domaincal._files import decoding, read_tensors, write_tensors
 from domaincal._typing import Array
 from domaincal.calibrators._base import Calibrator
 from domaincal.calibrators._heads.kernel import KernelMap
@@ -46,7 +46,7 @@ def save_calibrator(calibrator: Calibrator, path: str | os.PathLike[str]) -> Non
     check_is_fitted(calibrator)
     if Path(path).suffix != ".safetensors":
         raise InputError(f"{path} must end in .safetensors; calibrators have no other format.")
-    if type(calibrator).__name__ not in _CLASSES:
+    if _CLASSES.get(type(calibrator).__name__) is not type(calibrator):
         raise InputError(f"{type(calibrator).__name__} is not a calibrator of domaincal.")
     if isinstance(getattr(calibrator, "head_", None), RegressorMap):
         raise InputError(
@@ -98,11 +98,11 @@ def load(path: str | os.PathLike[str]) -> Any:
             f"{path} holds no calibrator of domaincal; give a file that calibrator.save(path) "
             "wrote."
         )
-    try:
+    with decoding(path, "save the calibrator again"):
         header = json.loads(text)
         found = header["format"], header["version"]
-        if found[0] != FORMAT or not isinstance(found[1], int):
-            raise ValueError(f"format {found[0]!r}")
+        if found[0] != FORMAT or not isinstance(found[1], int) or found[1] < 1:
+            raise ValueError(f"format {found[0]!r}, version {found[1]!r}")
         if found[1] > VERSION:
             raise FileFormatError(
                 f"{path} is of version {found[1]} of the format ({header.get('written_by')}), this "
@@ -110,13 +110,9 @@ def load(path: str | os.PathLike[str]) -> Any:
             )
         if header.pop("sha256") != _checksum(header, tensors):
             raise ValueError("its checksum is another")
-        return _restore(header, tensors)
-    except FileFormatError:
-        raise
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
-        raise FileFormatError(
-            f"{path} is no intact calibrator of domaincal ({error}); save it again."
-        ) from error
+        calibrator = _restore(header, tensors)
+        _try(calibrator)
+        return calibrator
 
 
 def _restore(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Calibrator:
@@ -137,6 +133,26 @@ def _restore(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Calibra
             raise ValueError(f"{name} is a {type(value).__name__}")
         setattr(calibrator, name, value)
     return calibrator
+
+
+def _try(calibrator: Calibrator) -> None:
+    """Raise where the parts of a calibrator do not fit together: it cannot predict a row."""
+    n_classes = calibrator.n_classes_
+    if calibrator.class_names_ is not None and len(calibrator.class_names_) != n_classes:
+        raise ValueError("class names of another number of classes")
+    if not getattr(calibrator, "temperature_", 1.0) > 0:
+        raise ValueError("a temperature that is not positive")
+    domains = getattr(calibrator, "domain_temperatures_", pd.Series([1.0])).index[:1]
+    try:
+        confidence = calibrator.predict_confidence(
+            np.zeros((1, n_classes)),
+            features=np.zeros((1, getattr(calibrator, "_n_features", 1))),
+            domains=domains.to_numpy(),
+        )
+    except InputError as error:  # the fault is the file's, not that of these rows
+        raise ValueError(str(error)) from error
+    if not (confidence.shape == (1,) and 0.0 <= confidence[0] <= 1.0):
+        raise ValueError("it predicts no probability")
 
 
 def _encode(value: Any, name: str, tensors: dict[str, Array]) -> Any:

@@ -28,10 +28,11 @@ _PARTICULARS = re.compile(r"'[^']*'|[\d.]+")
 
 def emit(text: str, *, err: bool = False) -> None:
     """Print; where the reader of a pipe has gone, go on quietly to the exit status."""
+    stream = sys.stderr if err else sys.stdout
+    encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
-        click.echo(text, err=err)
+        click.echo(text.encode(encoding, "backslashreplace").decode(encoding), err=err)
     except BrokenPipeError:
-        stream = sys.stderr if err else sys.stdout
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -54,8 +55,11 @@ def printable(text: object) -> str:
 
 def print_table(table: "Table") -> None:
     """A table of rich's, in colours on a terminal."""
+    from rich.box import ASCII2
     from rich.console import Console
 
+    if not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf"):
+        table.box = ASCII2
     on_terminal = _is_terminal(sys.stdout)
     screen = Console(
         file=io.StringIO(), width=_width(sys.stdout), highlight=False, force_terminal=on_terminal,

@@ -59,8 +59,8 @@ def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     help="Gate: exit with 3 if the last method's score is above this (0.05 or 5%).",
 )  # fmt: skip
 @click.option(
-    "--fail-on", type=click.Choice(["excess", "ece", "gap"]), default="excess", show_default=True,
-    help="Score of the gate.",
+    "--fail-on", type=click.Choice(["excess", "ece", "gap"]),
+    help="Score of the gate. [default: excess]",
 )  # fmt: skip
 @click.option("--worst", is_flag=True, help="The gate looks at the worst domain, not the mean.")
 @probabilities_option
@@ -75,7 +75,7 @@ def evaluate(
     bins: int,
     seed: int,
     fail_above: float | None,
-    fail_on: str,
+    fail_on: str | None,
     worst: bool,
     probabilities: bool,
     as_json: bool,
@@ -96,17 +96,17 @@ def evaluate(
     from dataclasses import asdict
 
     from domaincal.cli.console import print_json, records
-    from domaincal.cli.evaluation import compare_last, run
     from domaincal.cli.options import described, read_rows
+    from domaincal.cli.running import compare_last, run
     from domaincal.cli.tables import print_evaluation
     from domaincal.selection import check_gate
 
-    if models and (methods or leave_one_domain_out):
+    if models and (methods or leave_one_domain_out or split):
         raise click.UsageError("--model scores without a fit; leave out the options of fits.")
     if leave_one_domain_out and ood:
         raise click.UsageError("--leave-one-domain-out leaves out all in turn; leave out --ood.")
-    if worst and fail_above is None:
-        raise click.UsageError("--worst is for a gate; give --fail-above too.")
+    if (worst or fail_on) and fail_above is None:
+        raise click.UsageError("--worst and --fail-on are for a gate; give --fail-above too.")
     rows = read_rows(data, probabilities=probabilities)
     result = run(
         rows, methods=methods, models=models, ood=ood, leave_one_out=leave_one_domain_out,
@@ -114,7 +114,7 @@ def evaluate(
     )  # fmt: skip
     verdict = None
     if fail_above is not None:
-        verdict = check_gate(result.table, fail_above, score=fail_on, worst=worst)
+        verdict = check_gate(result.table, fail_above, score=fail_on or "excess", worst=worst)
     comparisons = compare_last(result.table)
     if as_json:
         print_json(

@@ -73,6 +73,6 @@ def model_facts(calibrator: Any) -> dict[str, Any]:
 def _is_model(path: Path) -> bool:
     if path.suffix != ".safetensors" or not path.is_file():
         return False
-    from domaincal._files import read_tensors
+    from domaincal._files import read_tensor_metadata
 
-    return "domaincal" in read_tensors(path)[1]
+    return "domaincal" in read_tensor_metadata(path)

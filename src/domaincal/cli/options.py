@@ -65,7 +65,8 @@ class Rows:
 def read_rows(path: Path, *, probabilities: bool) -> Rows:
     """Read rows, with a word on logits that look like something else."""
     from domaincal.cli.console import say, working
-    from domaincal.io.formats import checked, read_contents
+    from domaincal.io.contents import checked
+    from domaincal.io.formats import read_contents
     from domaincal.io.inspection import look_like_probabilities
 
     with working(f"reading {path}"):

@@ -10,7 +10,7 @@ from domaincal.cli.console import print_table, printable, records, say
 from domaincal.selection import summary_table
 
 if TYPE_CHECKING:
-    from domaincal.cli.evaluation import Evaluation
+    from domaincal.cli.running import Evaluation
     from domaincal.experiments.demo import DemoResult
     from domaincal.io import Inspection
     from domaincal.selection.gate import Gate

@@ -18,6 +18,8 @@ from domaincal._validation import (
 )
 from domaincal.data.fingerprint import fingerprint
 
+_LONGEST_NAME = 1000
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationData:
@@ -213,14 +215,23 @@ def _kind(ids: Array | None) -> str | None:
 def _ids(values: ArrayLike, *, n_rows: int, name: str) -> Array:
     """One integer or string for each row; strings as numpy's own, which files can hold."""
     codes, names = check_domains(values, n_rows=n_rows, needed_by="CalibrationData", name=name)
-    return (names if names.dtype.kind in "iu" else names.astype(str))[codes]
+    if names.dtype.kind in "iu":
+        return names[codes]
+    for text in names:
+        # Numpy's strings are all as long as the longest, and end before a zero character.
+        if len(text) > _LONGEST_NAME or "\0" in text:
+            raise InputError(
+                f"{name} contains {text[:40]!r}..., which is too long or holds a zero character; "
+                f"use names of at most {_LONGEST_NAME} characters."
+            )
+    return names.astype(str)[codes]
 
 
 def _checked_provenance(provenance: Any) -> dict[str, Any]:
     try:
         # There and back: what is kept is what a file would give again.
         return dict(json.loads(json.dumps(dict(provenance), allow_nan=False)))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"provenance must be a mapping of words and numbers that JSON can hold ({error})."
         ) from error

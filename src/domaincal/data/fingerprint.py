@@ -11,7 +11,9 @@ _ROWS = 1024
 
 
 def fingerprint(logits: Array, labels: Array | None) -> str:
-    """From the shape and type of the logits, 1024 rows spread evenly, and the labels' counts.
+    """From the shape of the logits, 1024 rows spread evenly, and the labels and their counts.
+
+    Logits count in single precision: rows that went through a csv file are the same rows.
 
     Examples
     --------
@@ -24,10 +26,11 @@ def fingerprint(logits: Array, labels: Array | None) -> str:
     digest = hashlib.sha256()
 
     def add(values: Array) -> None:
-        digest.update(f"{values.dtype.str} {values.shape}\n".encode())
+        digest.update(f"{values.shape}\n".encode())
         digest.update(np.ascontiguousarray(values).tobytes())
 
-    add(logits[rows])
+    with np.errstate(over="ignore"):
+        add(logits[rows].astype(np.float32))
     if labels is not None:
         add(np.bincount(labels, minlength=logits.shape[1]))
         add(labels[rows].astype(np.int64))

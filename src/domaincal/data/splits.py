@@ -27,8 +27,8 @@ def split_halves(
     ----------
     data : CalibrationData
     by : {"row", "group"}, optional
-        ``"group"``: a random half of the groups, so that no group is on both sides; the halves of
-        a domain are then as equal as its groups allow. By default so where the data have groups.
+        ``"group"``: whole groups, taken in random order, go to the half that has fewer rows of
+        their domains, so that no group is on both sides. By default so where the data have groups.
     random_state : int or Generator, default 0
 
     Examples
@@ -54,11 +54,7 @@ def half_mask(
             raise InputError(
                 "by='group' needs groups; pass CalibrationData(..., groups=...), or use by='row'."
             )
-        codes, names = pd.factorize(data.groups, sort=True)
-        if len(names) < 2:
-            raise InputError("all rows are of one group; by='group' needs at least two.")
-        chosen = rng.permutation(len(names))[: (len(names) + 1) // 2]
-        return np.isin(codes, chosen)
+        return _balanced_groups(data, rng)
     codes = np.zeros(len(data), int)
     if data.domains is not None:
         codes, _ = pd.factorize(data.domains, sort=True)
@@ -68,6 +64,29 @@ def half_mask(
     if first.all():
         raise InputError("every domain has a single row; a half needs at least two.")
     return first
+
+
+def _balanced_groups(data: CalibrationData, rng: np.random.Generator) -> Array:
+    """Rows of the groups of the first half: of every domain as nearly half as its groups allow."""
+    group, groups = pd.factorize(np.asarray(data.groups), sort=True)
+    if len(groups) < 2:
+        raise InputError("all rows are of one group; by='group' needs at least two.")
+    domain = np.zeros(len(data), int)
+    if data.domains is not None:
+        domain, _ = pd.factorize(data.domains, sort=True)
+    n_domains = int(domain.max()) + 1
+    cells, counts = np.unique(group * n_domains + domain, return_counts=True)
+    starts = np.searchsorted(cells, np.arange(len(groups) + 1) * n_domains)
+    surplus = np.zeros(n_domains)  # rows of the first half less those of the second
+    first = np.zeros(len(groups), bool)
+    for k in rng.permutation(len(groups)):
+        own = slice(starts[k], starts[k + 1])
+        domains, rows = cells[own] - k * n_domains, counts[own]
+        first[k] = surplus[domains] @ rows <= 0
+        surplus[domains] += rows if first[k] else -rows
+    if first.all():
+        first[rng.integers(len(groups))] = False
+    return np.asarray(first[group])
 
 
 def split_by(data: CalibrationData, by: SplitBy | None) -> SplitBy:

@@ -13,7 +13,7 @@ from domaincal.data import CalibrationData
 
 #: Column of each array with one value for a row.
 SINGLE = {"labels": "label", "domains": "domain", "groups": "group"}
-_PREFIXES = {"logits": "logit_", "probabilities": "prob_", "features": "feature_"}
+PREFIXES = {"logits": "logit_", "probabilities": "prob_", "features": "feature_"}
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,17 @@ def layout_of(columns: Sequence[str], class_names: tuple[str, ...] | None = None
     if times > 1:
         raise InputError(f"the column {name!r} is there {times} times; keep one of them.")
     blocks: dict[str, tuple[str, ...]] = {}
-    for array, prefix in _PREFIXES.items():
+    for array, prefix in PREFIXES.items():
         found = [name for name in columns if name.startswith(prefix)]
-        if found:
-            keep_order = array != "features" and class_names is not None
-            blocks[array] = tuple(found if keep_order else _ordered(found, prefix))
+        if found and array != "features" and class_names is not None:
+            blocks[array] = _named(found, prefix, class_names)
+        elif found:
+            blocks[array] = tuple(_ordered(found, prefix))
     scores = "logits" if "logits" in blocks else "probabilities"
     if "logits" in blocks:  # with both, logits say more: probabilities round to 0 and 1
         blocks.pop("probabilities", None)
     if class_names is None and scores in blocks:
-        names = tuple(name.removeprefix(_PREFIXES[scores]) for name in blocks[scores])
+        names = tuple(name.removeprefix(PREFIXES[scores]) for name in blocks[scores])
         class_names = None if _all_numbers(names) else names
     single = {array: name for array, name in SINGLE.items() if name in columns}
     used = {name for names in blocks.values() for name in names} | set(single.values())
@@ -84,22 +85,39 @@ def single_columns(data: CalibrationData, names: tuple[str, ...] | None) -> pd.D
 def block_frame(array: str, values: Array, names: tuple[str, ...] | None = None) -> pd.DataFrame:
     """One column for each class or feature."""
     suffixes = names if names is not None else map(str, range(values.shape[1]))
-    return pd.DataFrame(values, columns=[_PREFIXES[array] + suffix for suffix in suffixes])
+    return pd.DataFrame(values, columns=[PREFIXES[array] + suffix for suffix in suffixes])
 
 
 def require_names_that_csv_can_hold(class_names: tuple[str, ...] | None) -> None:
-    """Class names that are numbers would be read as column numbers."""
-    if class_names is not None and _all_numbers(class_names):
-        numbers = tuple(map(str, range(len(class_names))))
-        if class_names != numbers:
-            raise InputError(
-                f"class_names are numbers ({', '.join(class_names[:5])}), which a table without "
-                "a description would take for the columns' own; write .npz or .parquet instead."
-            )
+    """Class names that would be read as column numbers, or beside them."""
+    if class_names is None or class_names == tuple(map(str, range(len(class_names)))):
+        return
+    if _all_numbers(class_names) or {"0", "1"} <= set(class_names):
+        raise InputError(
+            f"class_names are numbers ({', '.join(class_names[:5])}), which a table without a "
+            "description would take for the columns' own; write .npz or .parquet instead."
+        )
+
+
+def _named(found: list[str], prefix: str, class_names: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns in the order of the names: other programs may have sorted them."""
+    expected = tuple(prefix + name for name in class_names)
+    if set(found) != set(expected):
+        wrong = min(set(found) ^ set(expected))
+        raise InputError(
+            f"the column {wrong!r} is missing, or not among the class names that the file gives."
+        )
+    return expected
 
 
 def _ordered(found: list[str], prefix: str) -> list[str]:
     suffixes = [name.removeprefix(prefix) for name in found]
+    if {"0", "1"} <= set(suffixes) and not _all_numbers(suffixes):
+        other = next(suffix for suffix in suffixes if not _all_numbers([suffix]))
+        raise InputError(
+            f"the columns '{prefix}0', '{prefix}1', ... are numbered, but '{prefix}{other}' is "
+            "not; name all or none, and call what is no class otherwise."
+        )
     if not _all_numbers(suffixes):
         return found
     numbers = [int(suffix) for suffix in suffixes]

@@ -1,13 +1,12 @@
 """What a file holds, before it is checked."""
 
-import errno
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from domaincal._errors import DomaincalError, FileFormatError, InputError
+from domaincal._errors import FileFormatError, InputError
 from domaincal._typing import Array
 from domaincal._validation import require_finite_features, require_finite_logits
 from domaincal.calibrators import logits_from_probabilities
@@ -20,9 +19,6 @@ ARRAYS = ("logits", "probabilities", "labels", "features", "domains", "groups")
 # more than this is made to fill the memory.
 _UNPACKED_FREELY = 1 << 28
 _UNPACKED_TIMES = 100
-
-#: What may have happened to a file that is not what its suffix says.
-DAMAGED = "it may be truncated, damaged or of another format"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,19 +65,26 @@ class Contents:
         return data
 
 
-@contextmanager
-def decoding(path: Path, cure: str) -> Iterator[None]:
-    """Decoders of other libraries fail on bad bytes with errors of many classes: here, with one."""
+def checked(
+    path: str | os.PathLike[str],
+    contents: Contents,
+    *,
+    probabilities: bool = False,
+    check_finite: bool = True,
+) -> CalibrationData:
+    """The rows of a file; what is wrong with them is said with its name."""
     try:
-        yield
-    except (DomaincalError, MemoryError):
-        raise
-    except Exception as error:
-        # A damaged file makes them seek before its start; any other number is the disk's own.
-        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-            raise
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise FileFormatError(f"{path} cannot be read ({reason}); {cure}.") from error
+        return contents.to_data(probabilities=probabilities, check_finite=check_finite)
+    except InputError as error:
+        raise FileFormatError(f"{path}: {error}") from error
+
+
+def arrays_of(data: CalibrationData) -> dict[str, Array]:
+    """The arrays that the data have, by name."""
+    if not isinstance(data, CalibrationData):
+        raise InputError(f"data must be CalibrationData, got {type(data).__name__}.")
+    given = {name: getattr(data, name, None) for name in ARRAYS}
+    return {name: values for name, values in given.items() if values is not None}
 
 
 def require_plausible_size(path: Path, unpacked: int, on_disk: int) -> None:

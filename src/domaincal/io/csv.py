@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from domaincal._errors import FileFormatError, InputError
-from domaincal._files import atomic_file
+from domaincal._files import atomic_file, decoding
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
 from domaincal.io.columns import (
@@ -18,7 +18,7 @@ from domaincal.io.columns import (
     layout_of,
     require_names_that_csv_can_hold,
 )
-from domaincal.io.contents import Contents, decoding
+from domaincal.io.contents import Contents
 
 # With or without the mark that spreadsheets put in front.
 _ENCODING = "utf-8-sig"
@@ -45,16 +45,15 @@ def read_csv(path: Path) -> Contents:
         if array == "labels" and (frame[column] == "").all():
             continue  # a column for labels that nobody knows yet
         texts = _texts(frame[column], column)
-        # A class may be called 3.
-        named = array == "labels" and texts.isin(layout.class_names or ()).all()
-        if array == "labels" and not named:
-            texts = texts.str.replace(r"^([0-9]+)\.0*$", r"\1", regex=True)  # 9.0, as pandas has it
-        arrays[array] = texts.to_numpy(str) if named else _numbers_or_texts(texts)
+        if array == "labels":
+            arrays[array] = _labels(texts, layout.class_names)
+        else:
+            arrays[array] = _numbers_or_texts(texts)
     return Contents(".csv", arrays, class_names=layout.class_names, ignored=layout.ignored)
 
 
 def write_csv(data: CalibrationData, path: Path) -> None:
-    """Write all rows; every number so that it is read as it was."""
+    """Write all rows; every number so that it is the same again in its own precision."""
     require_names_that_csv_can_hold(data.class_names)
     save_csv(path, frame_of(data))
 
@@ -122,4 +121,18 @@ def _numbers_or_texts(texts: "pd.Series[Any]") -> Array:
     """Integers where all cells are whole numbers as one writes them (007 is a name), else texts."""
     if texts.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all():
         return texts.astype(np.int64).to_numpy()
-    return texts.to_numpy(str)
+    return texts.to_numpy(object)
+
+
+def _labels(texts: "pd.Series[Any]", class_names: tuple[str, ...] | None) -> Array:
+    """Class names where all of them are; a class may be called 3, but then its number is not 3."""
+    named = texts.isin(class_names or ()).to_numpy()
+    if named.all():
+        return texts.to_numpy(object)
+    if named.any() and texts[~named].str.fullmatch("[0-9.]+").any():
+        raise InputError(
+            f"the column 'label' holds names of classes ({texts[named].iloc[0]!r}) and others "
+            f"({texts[~named].iloc[0]!r} in row {int(np.argmin(named))}); use one or the other."
+        )
+    # 9.0, as pandas writes whole numbers beside missing ones.
+    return _numbers_or_texts(texts.str.replace(r"^([0-9]+)\.0*$", r"\1", regex=True))

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from domaincal._errors import DomaincalWarning, FileFormatError, InputError
+from domaincal._files import DAMAGED, decoding
 from domaincal.data import CalibrationData
-from domaincal.io.contents import ARRAYS, Contents
+from domaincal.io.contents import ARRAYS, Contents, checked
 from domaincal.io.csv import read_csv, write_csv
 from domaincal.io.npy import read_npy_file
 from domaincal.io.npz import read_npz, write_npz
@@ -167,27 +168,16 @@ def read_contents(path: str | os.PathLike[str], *, verify: bool = False) -> Cont
             f"{path} has the suffix {suffix!r}, which is none of {', '.join(_READERS)}; convert "
             "or rename it."
         )
+    if not path.is_dir() and not path.is_file():
+        raise InputError(f"{path} is no plain file; copy it to one.")
     try:
-        if path.is_dir():
-            plain = (path / "logits.npy").exists() and not (path / "meta.json").exists()
-            return _read_folder(path) if plain else Store(path).contents(verify=verify)
-        if suffix == ".parquet":
-            return read_parquet(path, verify=verify)
-        return _READERS[suffix](path)
-    except InputError as error:
-        raise FileFormatError(f"{path}: {error}") from error
-
-
-def checked(
-    path: str | os.PathLike[str],
-    contents: Contents,
-    *,
-    probabilities: bool = False,
-    check_finite: bool = True,
-) -> CalibrationData:
-    """The rows of a file; what is wrong with them is said with its name."""
-    try:
-        return contents.to_data(probabilities=probabilities, check_finite=check_finite)
+        with decoding(path, DAMAGED):
+            if path.is_dir():
+                plain = (path / "logits.npy").exists() and not (path / "meta.json").exists()
+                return _read_folder(path) if plain else Store(path).contents(verify=verify)
+            if suffix == ".parquet":
+                return read_parquet(path, verify=verify)
+            return _READERS[suffix](path)
     except InputError as error:
         raise FileFormatError(f"{path}: {error}") from error
 

@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array
+from domaincal.calibrators.domain_temperature import MINIMUM_ROWS
 from domaincal.data import CalibrationData
-from domaincal.io.contents import Contents
-from domaincal.io.formats import checked, read_contents
+from domaincal.io.contents import Contents, checked
+from domaincal.io.formats import read_contents
 from domaincal.kernels import plain
 
-# A domain with fewer rows does not determine a temperature.
-_FEW_ROWS = 10
 # Logits so far below the largest of their row are masks, not scores.
 _MASK = 1e4
 # Features whose mean has a smaller share of their square are as good as centred.
@@ -90,7 +89,10 @@ def inspect(
         n_rows=len(data),
         n_classes=data.logits.shape[1],
         n_features=None if data.features is None else data.features.shape[1],
-        arrays={name: str(values.dtype) for name, values in contents.arrays.items()},
+        arrays={
+            name: str(values.dtype) if values.dtype.kind in "fiub" else "strings"
+            for name, values in contents.arrays.items()
+        },
         class_names=data.class_names,
         provenance=dict(data.provenance),
         fingerprint=data.fingerprint(),
@@ -195,19 +197,19 @@ def _oddities(
             f"{_some([_class(data, int(k)) for k in absent])}.",
             when=len(absent),
         )
-        poor = table[(table["accuracy"] < 1.0 / n_classes) & (table["n"] >= _FEW_ROWS)]
+        poor = table[(table["accuracy"] < 1.0 / n_classes) & (table["n"] >= MINIMUM_ROWS)]
         say(
             f"accuracy is below chance in {_some(poor['domain'])}: check the order of rows and "
             "classes.",
             when=len(poor),
         )
-        single = table[(table["classes"] == 1) & (table["n"] >= _FEW_ROWS)]
+        single = table[(table["classes"] == 1) & (table["n"] >= MINIMUM_ROWS)]
         say(f"all rows have the same label in {_some(single['domain'])}.", when=len(single))
     if data.domains is None:
         say("there are no domains: all rows count as one, and MD-TS cannot be fitted.")
-    small = table[table["n"] < _FEW_ROWS]
+    small = table[table["n"] < MINIMUM_ROWS]
     say(
-        f"fewer than {_FEW_ROWS} rows in {_some(small['domain'])}: too few for a temperature.",
+        f"fewer than {MINIMUM_ROWS} rows in {_some(small['domain'])}: too few for a temperature.",
         when=len(small),
     )
     found += _odd_features(data, rows)
@@ -233,7 +235,7 @@ def _odd_features(data: CalibrationData, rows: _RowFacts) -> list[str]:
     if constant:
         found.append(f"{constant} of {len(mean)} features are the same in all rows.")
     # Without an intercept, the temperature of a row comes from its features' mean.
-    if constant < len(mean) and n >= _FEW_ROWS and mean @ mean < _NO_MEAN * square.sum() / n:
+    if constant < len(mean) and n >= MINIMUM_ROWS and mean @ mean < _NO_MEAN * square.sum() / n:
         found.append(
             "the features have hardly a mean, as after standardisation: MD-TS needs "
             "fit_intercept=true."

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from domaincal._errors import FileFormatError
+from domaincal._files import DAMAGED, decoding
 from domaincal._typing import Array
 
 
@@ -24,6 +25,8 @@ def read_npy_header(
             raise ValueError(f"version {version[0]}.{version[1]} of the format")
     except Exception as error:  # numpy lets errors of its parser through
         raise FileFormatError(f"{name} is no readable .npy array ({error}).") from error
+    if dtype.itemsize == 0:
+        raise FileFormatError(f"{name} holds {dtype}, which has no content.")
     if dtype.hasobject or dtype.names is not None:
         raise FileFormatError(
             f"{name} holds Python objects or records ({dtype}), which are never read: they can "
@@ -61,5 +64,5 @@ def read_into(stream: IO[bytes], out: Array, name: str) -> None:
 
 def read_npy_file(path: Path) -> Array:
     """The array of a ``.npy`` file."""
-    with open(path, "rb") as file:
+    with open(path, "rb") as file, decoding(path, DAMAGED):
         return read_npy(file, path.stat().st_size, str(path))

@@ -7,16 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from domaincal._errors import FileFormatError, InputError
-from domaincal._files import atomic_file
+from domaincal._files import DAMAGED, atomic_file, decoding
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
-from domaincal.io.contents import (
-    ARRAYS,
-    DAMAGED,
-    Contents,
-    decoding,
-    require_plausible_size,
-)
+from domaincal.io.contents import ARRAYS, Contents, arrays_of, require_plausible_size
 from domaincal.io.npy import read_npy
 
 _DESCRIBING = ("class_names", "provenance")
@@ -48,8 +42,8 @@ def read_npz(path: Path) -> Contents:
     return Contents(
         ".npz",
         arrays,
-        class_names=None if class_names is None else _texts(class_names, path),
-        provenance={} if provenance is None else _json(provenance, path),
+        class_names=None if class_names is None else _texts(class_names),
+        provenance={} if provenance is None else _json(provenance),
         ignored=tuple(sorted(name.removesuffix(".npy") for name in members if name not in known)),
     )
 
@@ -65,12 +59,6 @@ def save_npz(path: Path, arrays: dict[str, Array]) -> None:
         np.savez(file, allow_pickle=False, **arrays)
 
 
-def arrays_of(data: CalibrationData) -> dict[str, Array]:
-    """The arrays that the data have, by name."""
-    given = {name: getattr(data, name) for name in ARRAYS if hasattr(data, name)}
-    return {name: values for name, values in given.items() if values is not None}
-
-
 def _description(data: CalibrationData) -> dict[str, Array]:
     out = {}
     if data.class_names is not None:
@@ -80,13 +68,13 @@ def _description(data: CalibrationData) -> dict[str, Array]:
     return out
 
 
-def _texts(values: Array, path: Path) -> tuple[str, ...]:
+def _texts(values: Array) -> tuple[str, ...]:
     if values.dtype.kind != "U" or values.ndim != 1:
         raise InputError(f"class_names must be a 1-D array of strings, got {values.dtype}.")
     return tuple(values.tolist())
 
 
-def _json(values: Array, path: Path) -> dict[str, object]:
+def _json(values: Array) -> dict[str, object]:
     try:
         return dict(json.loads(str(values)))
     except (ValueError, TypeError) as error:

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from domaincal._errors import FileFormatError, InputError
-from domaincal._files import atomic_file
+from domaincal._files import DAMAGED, atomic_file, decoding
 from domaincal._optional import require
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
 from domaincal.io.columns import frame_of, layout_of
-from domaincal.io.contents import DAMAGED, Contents, decoding, require_plausible_size
+from domaincal.io.contents import Contents, require_plausible_size
 
 _KEY = b"domaincal"
 _ROWS_AT_A_TIME = 1 << 14

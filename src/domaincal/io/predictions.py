@@ -8,13 +8,13 @@ import pandas as pd
 
 from domaincal._errors import InputError
 from domaincal._typing import Array
-from domaincal.io.columns import SINGLE, require_names_that_csv_can_hold
+from domaincal.io.columns import PREFIXES, SINGLE, require_names_that_csv_can_hold
 from domaincal.io.csv import save_csv
 from domaincal.io.npz import save_npz
 from domaincal.io.parquet import save_parquet
 
 _FORMATS = (".parquet", ".csv", ".npz")
-_PREFIX = "prob_"
+_PREFIX = PREFIXES["probabilities"]
 
 
 def write_table(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -32,6 +32,8 @@ def write_table(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """
     path = Path(path)
     require_table_format(path)
+    if not isinstance(table, pd.DataFrame):
+        raise InputError(f"table must be a DataFrame, got {type(table).__name__}.")
     suffix = path.suffix.lower()
     columns = [str(name) for name in table if str(name).startswith(_PREFIX)]
     names = tuple(name.removeprefix(_PREFIX) for name in columns)

@@ -16,12 +16,11 @@ import pandas as pd
 from numpy.lib import format as npy
 
 from domaincal._errors import FileFormatError, InputError
-from domaincal._files import atomic_file, atomic_folder, locked_folder
+from domaincal._files import DAMAGED, atomic_file, atomic_folder, decoding, locked_folder
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
-from domaincal.io.contents import ARRAYS, Contents
+from domaincal.io.contents import ARRAYS, Contents, arrays_of, checked
 from domaincal.io.npy import read_into, read_npy_header
-from domaincal.io.npz import arrays_of
 
 FORMAT = "domaincal store"
 VERSION = 1
@@ -52,6 +51,10 @@ class _Meta:
     group_names: list[str] | list[int] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     shards: tuple[_Shard, ...] = ()
+
+    def checksum(self) -> str:
+        """Of all that is said here."""
+        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()
 
 
 class Store:
@@ -92,44 +95,52 @@ class Store:
         """Add rows as one more shard; they have the classes and features of those before.
 
         Numbers are widened to the types of the store, and refused where they would lose digits.
+        Of the provenance, what all rows agree on is kept.
         """
-        if not self.path.exists():
-            try:
-                self.write(data)
-                return
-            except OSError:
-                if not self.path.exists():
-                    raise  # else another process was the first
-        with locked_folder(self.path):
-            meta = self._meta()
-            data = _widened(data, meta)
-            named, codes = _with_names(meta, data)
-            _require_same(meta, named, self.path)
-            self._commit(replace(named, shards=meta.shards), data, codes, keep=True)
+        arrays_of(data)
+        if not self._create(data):
+            with locked_folder(self.path):
+                meta = self._meta()
+                data = _widened(data, meta)
+                named, codes = _with_names(meta, data)
+                _require_same(meta, named, self.path)
+                self._commit(replace(named, shards=meta.shards), data, codes, keep=True)
 
     def write(self, data: CalibrationData) -> None:
         """Make these the only rows of the store."""
+        arrays_of(data)
+        if not self._create(data):
+            with locked_folder(self.path):
+                named, codes = _with_names(None, data)
+                self._commit(replace(named, shards=self._meta().shards), data, codes, keep=False)
+
+    def _create(self, data: CalibrationData) -> bool:
+        """A new store of these rows; False where there is one already."""
+        if self.path.exists():
+            return False
         named, codes = _with_names(None, data)
-        if not self.path.exists():
+        try:
             with atomic_folder(self.path) as folder:
                 Store(folder)._commit(named, data, codes, keep=True)
-            return
-        with locked_folder(self.path):
-            old = self._meta()
-            self._commit(replace(named, shards=old.shards), data, codes, keep=False)
+        except OSError:
+            if not self.path.exists():
+                raise
+            return False  # another process was the first
+        return True
 
     def read(self, *, verify: bool = False) -> CalibrationData:
         """All rows, in memory; with ``verify``, after their checksums were compared."""
-        return self.contents(verify=verify).to_data()
+        return checked(self.path, self.contents(verify=verify))
 
     def contents(self, *, verify: bool = False) -> Contents:
         """All rows, as they are stored."""
         while True:
             meta = self._meta()
             try:
-                if verify:
-                    self._verify(meta)
-                return self._contents(meta)
+                with decoding(self.path, DAMAGED):
+                    if verify:
+                        self._verify(meta)
+                    return self._contents(meta)
             except FileFormatError:
                 if self._meta() == meta:
                     raise  # else another process has replaced the rows meanwhile
@@ -159,6 +170,11 @@ class Store:
         )  # fmt: skip
 
     def _verify(self, meta: _Meta) -> None:
+        if self._said_checksum() != meta.checksum():
+            raise FileFormatError(
+                f"{self.path / _META} has another checksum than was written: it has changed since; "
+                "restore it, or write the store again."
+            )
         for shard in meta.shards:
             for name, expected in shard.files.items():
                 path = self.path / shard.name / f"{name}.npy"
@@ -187,34 +203,37 @@ class Store:
             }
         kept = meta.shards if keep else ()
         meta = replace(meta, shards=(*kept, _Shard(shard, len(data), files)))
-        text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(meta)}, indent=1)
-        with atomic_file(self.path / _META) as file:
-            file.write(text.encode())
+        content = {"format": FORMAT, "version": VERSION, "sha256": meta.checksum(), **asdict(meta)}
+        try:
+            with atomic_file(self.path / _META) as file:
+                file.write(json.dumps(content, indent=1).encode())
+        except BaseException:
+            shutil.rmtree(self.path / shard, ignore_errors=True)
+            raise
         for name in named - {s.name for s in meta.shards}:
             shutil.rmtree(self.path / name, ignore_errors=True)
 
     def _meta(self) -> _Meta:
         path = self.path / _META
-        with self._open(path) as file:
-            content = file.read()
-        try:
-            found = json.loads(content)
+        with self._open(path) as file, decoding(path, "restore it"):
+            found = json.loads(file.read())
             if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
                 raise FileFormatError(f"{path} is not of a domaincal store.")
             version = found.pop("version", None)
-            if not isinstance(version, int) or version > VERSION:
+            if not isinstance(version, int) or not 1 <= version <= VERSION:
                 raise FileFormatError(
                     f"{self.path} is a store of version {version}, this domaincal reads up to "
                     f"{VERSION}; upgrade domaincal."
                 )
+            found.pop("sha256", None)
             shards = tuple(_Shard(**shard) for shard in found.pop("shards"))
             meta = _Meta(**found, shards=shards)
             _check_meta(meta)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            if isinstance(error, FileFormatError):
-                raise
-            raise FileFormatError(f"{path} is damaged ({error}); restore it.") from error
         return meta
+
+    def _said_checksum(self) -> Any:
+        with self._open(self.path / _META) as file:
+            return json.loads(file.read()).get("sha256")
 
     def _open(self, path: Path) -> BufferedReader:
         try:
@@ -273,7 +292,11 @@ def _with_names(meta: _Meta | None, data: CalibrationData) -> tuple[_Meta, dict[
         columns={name: v.shape[1] if v.ndim == 2 else None for name, v in stored.items()},
         dtypes={name: v.dtype.str for name, v in stored.items()},
         class_names=None if data.class_names is None else list(data.class_names),
-        provenance=dict(data.provenance) if meta is None else meta.provenance,
+        provenance={
+            key: value
+            for key, value in data.provenance.items()
+            if meta is None or (key in meta.provenance and meta.provenance[key] == value)
+        },
         **names,
     )
     return described, codes
@@ -318,21 +341,34 @@ def _kinds(names: Iterable[Any] | None) -> str | None:
 
 def _check_meta(meta: _Meta) -> None:
     """Raise ValueError where ``meta.json`` cannot be true; its names never lead elsewhere."""
+    names = [shard.name for shard in meta.shards]
+    if len(set(names)) < len(names):
+        raise ValueError("a shard that is named twice")
     for shard in meta.shards:
         if not _SHARD_NAME.fullmatch(shard.name):
             raise ValueError(f"{shard.name!r} is no name of a shard")
-        if isinstance(shard.n_rows, bool) or not isinstance(shard.n_rows, int) or shard.n_rows < 1:
+        if not _is_count(shard.n_rows):
             raise ValueError(f"{shard.name} has {shard.n_rows!r} rows")
-        if set(shard.files) != set(meta.columns):
+        if set(shard.files) != set(meta.columns) or not isinstance(shard.files, dict):
             raise ValueError(f"the arrays of {shard.name} are not those of the store")
     if not set(meta.columns) <= set(ARRAYS) or set(meta.columns) != set(meta.dtypes):
         raise ValueError("unknown arrays")
-    for name, dtype in meta.dtypes.items():
-        if np.dtype(dtype).kind not in "fiu" or (meta.columns[name] or 1) < 1:
-            raise ValueError(f"{name} of type {dtype}")
-    for names in (meta.domain_names, meta.group_names, meta.class_names):
-        if names is not None and ("and" in (_kinds(names) or "") or len(set(names)) < len(names)):
-            raise ValueError("names that are there twice, or of several types")
+    for name, columns in meta.columns.items():
+        if np.dtype(meta.dtypes[name]).kind not in "fiu":
+            raise ValueError(f"{name} of type {meta.dtypes[name]}")
+        if not (columns is None or _is_count(columns)):
+            raise ValueError(f"{columns!r} columns of {name}")
+    for listed in (meta.domain_names, meta.group_names, meta.class_names):
+        if listed is None:
+            continue
+        if not isinstance(listed, list) or _kinds(listed) not in ("int", "str"):
+            raise ValueError("names that are no list, or of several types")
+        if len(set(listed)) < len(listed):
+            raise ValueError("names that are there twice")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _write_npy(path: Path, values: Array) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from domaincal._errors import FileFormatError, InputError
-from domaincal._files import read_tensors
+from domaincal._files import decoding, read_tensors
 from domaincal._optional import require
 from domaincal._typing import Array
-from domaincal.io.contents import ARRAYS, Contents, decoding, require_plausible_size
+from domaincal.io.contents import ARRAYS, Contents, require_plausible_size
 
 
 def read_safetensors(path: Path) -> Contents:
@@ -67,7 +67,7 @@ def _array(torch: Any, path: Path, name: str, tensor: Any) -> Array:
     if tensor.dtype == torch.bfloat16:
         tensor = tensor.float()
     try:
-        return tensor.contiguous().numpy()  # type: ignore[no-any-return]
+        return tensor.detach().contiguous().numpy()  # type: ignore[no-any-return]
     except (TypeError, RuntimeError) as error:
         raise InputError(f"{name} cannot be read as numbers ({error}).") from error
 

@@ -1,6 +1,7 @@
 """A limit that a method's calibration must keep."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -21,7 +22,7 @@ class Gate:
         Whether ``value`` is that of the worst domain, ``domain``, or the mean over domains.
     value, limit : float
     n_domains : int
-    domain : str or None
+    domain : str, int or None
     """
 
     method: str
@@ -31,7 +32,7 @@ class Gate:
     value: float
     limit: float
     n_domains: int
-    domain: str | None
+    domain: Any
 
     @property
     def holds(self) -> bool:
@@ -77,6 +78,8 @@ def check_gate(
     real = isinstance(limit, int | float) and not isinstance(limit, bool)
     if not real or not -1.0 <= limit <= 1.0:
         raise InputError(f"limit must be a fraction such as 0.05, got {limit!r}.")
+    if not len(table):
+        raise InputError("table is empty; there is nothing to judge.")
     rows = table[table["method"] == table["method"].iloc[-1]]
     kind = "all"
     if "kind" in rows:
@@ -87,5 +90,5 @@ def check_gate(
     return Gate(
         method=str(rows["method"].iloc[0]), score=score, kind=kind, worst=worst,
         value=float(worst_row[score] if worst else values.mean(skipna=False)), limit=float(limit),
-        n_domains=len(rows), domain=str(worst_row["domain"]) if worst else None,
+        n_domains=len(rows), domain=worst_row["domain"] if worst else None,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """Protocols: which rows calibrate and which are scored, on one data set."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,7 +28,7 @@ def evaluate_split(
     calibrators: Calibrators,
     data: CalibrationData,
     *,
-    ood: str | Iterable[Any] = (),
+    ood: str | Sequence[Any] = (),
     by: SplitBy | None = None,
     n_bins: int = 15,
     random_state: int = 0,
@@ -45,7 +45,7 @@ def evaluate_split(
         Domains that are kept from the fit, as in :func:`split_domains`.
     by : {"row", "group"}, optional
         ``"group"``: no group is both fitted and scored, in whatever domains it occurs; of OOD
-        domains, too, only the other half of the groups is scored. By default so where the data
+        domains, too, only groups that were not fitted are scored. By default so where the data
         have groups.
     n_bins : int, default 15
     random_state : int, default 0
@@ -68,18 +68,15 @@ def evaluate_split(
     """
     labels_of(data, "data")
     by = split_by(data, by)
-    asked = [ood] if isinstance(ood, str) else list(ood)
+    asked = [ood] if isinstance(ood, str) else ood
     outside = np.zeros(len(data), bool)
-    if asked:
+    if not isinstance(asked, Sized) or len(asked):
         outside = pd.Series(data.domains).isin(matching_domains(data, asked)).to_numpy()
     first = np.zeros(len(data), bool)
-    if by == "group":
-        first = half_mask(data, by=by, random_state=random_state)
-    else:
-        first[~outside] = half_mask(data.select(~outside), by=by, random_state=random_state)
+    first[~outside] = half_mask(data.select(~outside), by=by, random_state=random_state)
     parts = {"InD": ~first & ~outside}
-    if asked:
-        parts["OOD"] = ~first & outside
+    if outside.any():
+        parts["OOD"] = outside & ~_in_groups_of(data, first) if by == "group" else outside
     _warn_of_unscored(data, np.logical_or.reduce(list(parts.values())))
     scored = {kind: data.select(rows) for kind, rows in parts.items() if rows.any()}
     return _score(calibrators, data.select(first & ~outside), scored, n_bins, track)
@@ -102,8 +99,8 @@ def evaluate_leave_one_domain_out(
     data : CalibrationData
         With labels and at least two domains.
     by : {"row", "group"}, optional
-        ``"group"``: fit on one random half of the groups, score the other, so that no group is on
-        both sides. By default so where the data have groups.
+        ``"group"``: of the groups that occur in the domain and in others, one half is fitted and
+        the other scored, so that none is on both sides. By default so where the data have groups.
     n_bins : int, default 15
     random_state : int, default 0
         Seed of the halves of groups.
@@ -126,22 +123,33 @@ def evaluate_leave_one_domain_out(
     """
     labels_of(data, "data")
     by = split_by(data, by)
-    fit: Array = np.ones(len(data), bool)
-    scored = fit
+    first = np.ones(len(data), bool)
     if by == "group":
-        fit = half_mask(data, by=by, random_state=random_state)
-        scored = ~fit
-    _warn_of_unscored(data, scored)
-    tables = []
-    for domain in track(domains_to_leave_out(data)):
+        first = half_mask(data, by=by, random_state=random_state)
+    folds = {}
+    for domain in domains_to_leave_out(data):
         own = data.domains == domain
-        if not (scored & own).any():
-            continue
-        train, test = data.select(fit & ~own), data.select(scored & own)
-        tables.append(_score(calibrators, train, {"OOD": test}, n_bins, iter))
+        # Of groups on both sides, one half is fitted and the other scored.
+        both = np.zeros(len(data), bool)
+        if by == "group":
+            both = _in_groups_of(data, own) & _in_groups_of(data, ~own)
+        folds[domain] = ~own & (~both | first), own & (~both | ~first)
+    _warn_of_unscored(data, np.logical_or.reduce([scored for _, scored in folds.values()]))
+    tables = []
+    for domain in track(list(folds)):
+        fit, scored = folds[domain]
+        if scored.any() and fit.any():
+            test = {"OOD": data.select(scored)}
+            tables.append(_score(calibrators, data.select(fit), test, n_bins, iter))
     table = pd.concat(tables, ignore_index=True)
     order = {name: k for k, name in enumerate(named(calibrators))}
     return table.sort_values("method", key=lambda m: m.map(order), kind="stable", ignore_index=True)
+
+
+def _in_groups_of(data: CalibrationData, rows: Array) -> Array:
+    """Which rows are of a group that occurs among ``rows``."""
+    groups = np.asarray(data.groups)
+    return pd.Series(groups).isin(pd.unique(groups[rows])).to_numpy()
 
 
 def _warn_of_unscored(data: CalibrationData, scored: Array) -> None:
