@@ -1,5 +1,9 @@
-"""Arrays in numpy's own format: read after their header was compared with their size."""
+"""Arrays in numpy's own format, read after their header was compared with their size."""
 
+import hashlib
+import os
+from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -9,6 +13,8 @@ from numpy.lib import format as npy
 from domaincal._errors import FileFormatError
 from domaincal._files import DAMAGED, decoding
 from domaincal._typing import Array
+
+_WRITTEN_AT_ONCE = 1 << 24
 
 
 def read_npy_header(
@@ -66,3 +72,24 @@ def read_npy_file(path: Path) -> Array:
     """The array of a ``.npy`` file."""
     with open(path, "rb") as file, decoding(path, DAMAGED):
         return read_npy(file, path.stat().st_size, str(path))
+
+
+def write_npy(path: Path, values: Array) -> str:
+    """Write an array and bring it to the disk; the sha256 of the file."""
+    digest = hashlib.sha256()
+    with open(path, "wb") as file:
+        for part in _npy_bytes(np.ascontiguousarray(values)):
+            digest.update(part)
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
+    return digest.hexdigest()
+
+
+def _npy_bytes(values: Array) -> Iterator[bytes | memoryview]:
+    header = BytesIO()
+    npy.write_array_header_1_0(header, npy.header_data_from_array_1_0(values))
+    yield header.getvalue()
+    flat = values.reshape(-1).view(np.uint8)
+    for start in range(0, len(flat), _WRITTEN_AT_ONCE):
+        yield flat.data[start : start + _WRITTEN_AT_ONCE]
