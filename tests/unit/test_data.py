@@ -137,7 +137,14 @@ def test_leave_one_domain_out_leaves_each_out_once():
 
 def test_slices_masks_and_numbers_keep_everything_aligned():
     data = _full()
-    picked = data.select(slice(10, 200, 7))
+    picked = data[10:200:7]
+    _same(picked, data.select(slice(10, 200, 7)))
+    _same(data[data.domains == "domain-3"], dict(data.by_domain())["domain-3"])
+    for wrong in (3, [[0, 1]], 10_000, "domain-3", [0, 10_000], np.zeros(3, bool)):
+        with pytest.raises(dc.InputError, match="rows"):
+            data[wrong]
+    with pytest.raises(dc.InputError, match="is empty"):
+        data[:0]
     _same(picked, data.select(np.arange(len(data))[10:200:7]))
     np.testing.assert_array_equal(picked.labels, data.labels[10:200:7])
     np.testing.assert_array_equal(picked.groups, data.groups[10:200:7])

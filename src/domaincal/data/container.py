@@ -45,7 +45,7 @@ class CalibrationData:
     >>> data = CalibrationData([[2.0, 0.0], [0.0, 1.0]], labels=[0, 1], domains=["day", "night"])
     >>> data
     CalibrationData(2 rows, 2 classes, 2 domains)
-    >>> len(data.select([0]))
+    >>> len(data[:1])
     1
     >>> [(name, len(rows)) for name, rows in data.by_domain()]
     [('day', 1), ('night', 1)]
@@ -104,6 +104,10 @@ class CalibrationData:
         """Short text that tells these rows from others; fitted calibrators remember it."""
         return fingerprint(self.logits, self.labels)
 
+    def __getitem__(self, rows: ArrayLike | slice) -> "CalibrationData":
+        """``data[rows]`` is ``data.select(rows)``, for slices above all."""
+        return self.select(rows)
+
     def select(self, rows: ArrayLike | slice) -> "CalibrationData":
         """The given rows: indices, a boolean mask or a slice."""
         index = rows if isinstance(rows, slice) else np.asarray(rows)
@@ -114,6 +118,11 @@ class CalibrationData:
                     "use data.select(data.domains == name)."
                 )
             index = index.astype(int)
+        if isinstance(index, np.ndarray) and index.ndim != 1:
+            raise InputError(
+                f"rows must be a slice or one-dimensional, got {rows!r}; for a single row use a "
+                "slice, such as data[3:4]."
+            )
         try:
             logits = self.logits[index]
         except IndexError as error:
