@@ -63,6 +63,13 @@ if TYPE_CHECKING:
         reliability_curve,
         smooth_calibration_error,
     )
+    from domaincal.plots import (
+        plot_accuracy_prediction,
+        plot_domain_errors,
+        plot_method_scatter,
+        plot_reliability,
+        plot_temperatures,
+    )
     from domaincal.selection import (
         Gate,
         check_gate,
@@ -72,6 +79,7 @@ if TYPE_CHECKING:
         prediction_table,
         score_table,
         summary_table,
+        temperature_table,
     )
     from domaincal.statistics import BinSums, ErrorInterval
 
@@ -135,6 +143,13 @@ _HOME = {
         "reliability_curve",
         "smooth_calibration_error",
     ),
+    "plots": (
+        "plot_accuracy_prediction",
+        "plot_domain_errors",
+        "plot_method_scatter",
+        "plot_reliability",
+        "plot_temperatures",
+    ),
     "selection": (
         "Gate",
         "check_gate",
@@ -144,6 +159,7 @@ _HOME = {
         "prediction_table",
         "score_table",
         "summary_table",
+        "temperature_table",
     ),
     "statistics": ("BinSums", "ErrorInterval"),
 }

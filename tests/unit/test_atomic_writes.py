@@ -192,6 +192,20 @@ def test_writers_of_a_store_wait_for_each_other(tmp_path, verb):
     assert len(store) == len(DATA) * (2 if verb == "append" else 1)
 
 
+def test_a_store_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkeypatch):
+    store = dc.Store(tmp_path / "s")
+    store.write(DATA)
+    read = dc.Store._contents
+
+    def late(self, meta):
+        monkeypatch.setattr(dc.Store, "_contents", read)
+        dc.Store(self.path).write(LARGER)  # the shards of ``meta`` are gone
+        return read(self, meta)
+
+    monkeypatch.setattr(dc.Store, "_contents", late)
+    assert len(store.read()) == len(LARGER)
+
+
 @pytest.mark.parametrize("verb", ["append", "write"])
 def test_a_store_that_another_process_made_first(tmp_path, verb, monkeypatch):
     """Between the look for a store and its making, there is one."""

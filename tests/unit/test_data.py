@@ -94,6 +94,19 @@ def test_groups_inside_of_domains_are_halved_in_every_domain(seed, per_domain):
         assert set(counts) <= {per_domain // 2, (per_domain + 1) // 2}
 
 
+def test_halves_by_group_are_drawn_by_the_seed_not_by_the_names():
+    two = DATA.select((DATA.domains == "domain-0") | (DATA.domains == "domain-1"))
+    # In the order of the names, the groups belong to one domain and the other in turn.
+    names = [f"{k % 10}-{domain}" for k, domain in enumerate(two.domains)]
+    data = dc.CalibrationData(two.logits, domains=two.domains, groups=names)
+    chosen = set()
+    for seed in range(5):
+        first, _ = dc.split_halves(data, random_state=seed)
+        assert pd.Series(first.groups).groupby(first.domains).nunique().tolist() == [5, 5]
+        chosen.add(frozenset(first.groups))
+    assert len(chosen) > 1
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_groups_in_some_of_the_domains_are_balanced_by_rows(seed):
     """Each thing in a random subset of the domains."""

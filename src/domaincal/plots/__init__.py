@@ -1,0 +1,17 @@
+"""Drawing: each function draws a result that was computed before."""
+
+from domaincal.plots.domains import (
+    plot_accuracy_prediction,
+    plot_domain_errors,
+    plot_method_scatter,
+)
+from domaincal.plots.reliability import plot_reliability
+from domaincal.plots.temperatures import plot_temperatures
+
+__all__ = [
+    "plot_accuracy_prediction",
+    "plot_domain_errors",
+    "plot_method_scatter",
+    "plot_reliability",
+    "plot_temperatures",
+]

@@ -1,0 +1,211 @@
+"""Results tables, domain by domain."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from domaincal._errors import InputError
+from domaincal.plots._style import COLOURS, GRID, KINDS, axes, diagonal, sign
+
+# With more domains their names would overlap.
+_NAMED_DOMAINS = 40
+_SCORES = {"ece": "ECE", "excess": "excess ECE", "gap": "|confidence - accuracy|"}
+
+
+def plot_domain_errors(table: pd.DataFrame, *, score: str = "ece", ax: Any = None) -> Any:
+    """A score of every domain for each method, domains in the order of the first method's.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`evaluate`, :func:`evaluate_split` or the like.
+    score : {"ece", "excess", "gap"}, default "ece"
+    ax : matplotlib Axes, optional
+        Where to draw; by default, a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=6, random_state=0)
+    >>> table = dc.evaluate_split([dc.MaxSoftmax(), dc.TemperatureScaling()], data)
+    >>> dc.plot_domain_errors(table).get_ylabel()
+    'ECE in %'
+    """
+    name = _score_name(table, score)
+    methods = table["method"].unique().tolist()
+    wide = _by_method(table, score)
+    order = wide[methods[0]].sort_values(kind="stable").index
+    width = float(np.clip(0.16 * len(order), 4.4, 12.0))
+    ax = axes(ax, size=(width, 3.6))
+    places = np.arange(len(order))
+    for k, method in enumerate(methods):
+        values = 100.0 * wide[method].loc[order].to_numpy()
+        ax.plot(places, values, linestyle="none", markersize=5, label=method, **sign(k))
+        mean = float(np.nanmean(values))
+        ax.axhline(mean, color=COLOURS[k % len(COLOURS)], linewidth=1.0, alpha=0.6)
+    bold = False
+    if len(order) <= _NAMED_DOMAINS:
+        names = [str(domain) for *_, domain in order.to_flat_index()]
+        ax.set_xticks(places, names, rotation=90, fontsize="small")
+        bold = _mark_ood(ax, order)
+    else:
+        ax.set_xticks([])
+        ax.set_xlabel(f"{len(order)} domains, in the order of {methods[0]}")
+    ax.set_ylabel(f"{name} in %")
+    ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
+    ax.grid(True, axis="y", **GRID)
+    ax.set_axisbelow(True)
+    title = "lines: mean" + ("; bold: OOD" if bold else "")
+    ax.legend(fontsize="small", title=title, title_fontsize="small")
+    return ax
+
+
+def plot_method_scatter(
+    table: pd.DataFrame, first: str, second: str, *, score: str = "ece", ax: Any = None
+) -> Any:
+    """A score of two methods against each other: one point for each domain, InD and OOD apart.
+
+    Below the diagonal, the second method is better.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`evaluate_split` or the like.
+    first, second : str
+        Methods, on the horizontal and on the vertical axis.
+    score : {"ece", "excess", "gap"}, default "ece"
+    ax : matplotlib Axes, optional
+        Where to draw; by default, a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=6, random_state=0)
+    >>> methods = {"TS": dc.TemperatureScaling(), "MD-TS": dc.MultiDomainTemperatureScaling()}
+    >>> table = dc.evaluate_split(methods, data, ood="*-[45]")
+    >>> dc.plot_method_scatter(table, "TS", "MD-TS").get_xlabel()
+    'TS: ECE in %'
+    """
+    name = _score_name(table, score)
+    for argument, method in (("first", first), ("second", second)):
+        if method not in set(table["method"]):
+            raise InputError(f"{argument}={method!r} is no method of the table.")
+    wide = 100.0 * _by_method(table, score)[[first, second]].dropna()
+    low = min(0.0, float(wide.to_numpy().min()))
+    high = 1.05 * max(float(wide.to_numpy().max()), 1e-9)
+    ax = axes(ax)
+    diagonal(ax, low, high)
+    for k, kind, rows in _kinds(wide):
+        better = int((rows[second] < rows[first]).sum())
+        text = f"{kind + ': ' if kind else ''}{second} lower in {better} of {len(rows)}"
+        ax.plot(
+            rows[first], rows[second], linestyle="none", markersize=5, alpha=0.85, zorder=3,
+            label=text, **sign(k),
+        )  # fmt: skip
+    ax.set_xlabel(f"{first}: {name} in %")
+    ax.set_ylabel(f"{second}: {name} in %")
+    ax.legend(loc="upper left", frameon=False, fontsize="small")
+    return ax
+
+
+def plot_accuracy_prediction(
+    table: pd.DataFrame, *, methods: tuple[str, ...] | None = None, ax: Any = None
+) -> Any:
+    """Mean confidence against accuracy of each domain: accuracy, predicted without labels.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`evaluate_split` or the like.
+    methods : tuple of str, optional
+        Which methods to draw; by default all.
+    ax : matplotlib Axes, optional
+        Where to draw; by default, a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=6, random_state=0)
+    >>> table = dc.evaluate_split([dc.MaxSoftmax(), dc.TemperatureScaling()], data)
+    >>> dc.plot_accuracy_prediction(table).get_xlabel()
+    'accuracy in %'
+    """
+    _require(table, "accuracy", "mean_confidence")
+    known = table["method"].unique().tolist()
+    chosen = known if methods is None else list(methods)
+    unknown = [method for method in chosen if method not in known]
+    if unknown or not chosen:
+        raise InputError(f"methods={methods!r} names {unknown}; the table has {', '.join(known)}.")
+    rows = table[table["method"].isin(chosen)]
+    values = 100.0 * rows[["accuracy", "mean_confidence"]].to_numpy()
+    margin = 0.05 * max(float(np.ptp(values)), 1.0)
+    ax = axes(ax)
+    diagonal(ax, max(0.0, values.min() - margin), min(100.0, values.max() + margin))
+    for k, method in enumerate(chosen):
+        part = rows[rows["method"] == method]
+        error = 100.0 * float((part["mean_confidence"] - part["accuracy"]).abs().mean())
+        ax.plot(
+            100.0 * part["accuracy"], 100.0 * part["mean_confidence"], linestyle="none",
+            markersize=5, alpha=0.85, zorder=3, label=f"{method} (MAE {error:.2f})", **sign(k),
+        )  # fmt: skip
+    ax.set_xlabel("accuracy in %")
+    ax.set_ylabel("mean confidence in %")
+    ax.legend(loc="best", fontsize="small")
+    return ax
+
+
+def _by_method(table: pd.DataFrame, score: str) -> pd.DataFrame:
+    """Score by (kind, domain) and method."""
+    kind = table["kind"] if "kind" in table else pd.Series("", index=table.index, name="kind")
+    columns = {"kind": kind, "domain": table["domain"], "method": table["method"]}
+    frame = pd.DataFrame({**columns, "score": table[score]})
+    return frame.pivot_table(index=["kind", "domain"], columns="method", values="score")
+
+
+def _kinds(wide: pd.DataFrame) -> list[tuple[int, str, pd.DataFrame]]:
+    """Number, name and rows of each kind of domains."""
+    kinds = wide.index.get_level_values("kind")
+    return [
+        (KINDS.index(kind) if kind in KINDS else 0, kind, wide[kinds == kind])
+        for kind in dict.fromkeys(kinds)
+    ]
+
+
+def _mark_ood(ax: Any, order: pd.Index) -> bool:
+    """Names of OOD domains in bold, where there are others."""
+    kinds = [kind for kind, _ in order.to_flat_index()]
+    if set(kinds) != set(KINDS):
+        return False
+    for text, kind in zip(ax.get_xticklabels(), kinds, strict=True):
+        text.set_fontweight("bold" if kind == "OOD" else "normal")
+    return True
+
+
+def _score_name(table: pd.DataFrame, score: str) -> str:
+    if score not in _SCORES:
+        raise InputError(f"score must be one of {', '.join(map(repr, _SCORES))}, got {score!r}.")
+    _require(table, score)
+    return _SCORES[score]
+
+
+def _require(table: pd.DataFrame, *columns: str) -> None:
+    if not isinstance(table, pd.DataFrame) or not {"method", "domain", *columns} <= set(table):
+        raise InputError(
+            "table must be a results table with the columns method, domain, "
+            f"{', '.join(columns)}; make it with domaincal.evaluate or the like."
+        )
+    if table.empty:
+        raise InputError("table is empty; there is nothing to draw.")

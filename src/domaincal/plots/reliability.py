@@ -1,0 +1,67 @@
+"""The reliability diagram."""
+
+from typing import Any
+
+import numpy as np
+
+from domaincal._errors import InputError
+from domaincal.metrics import ReliabilityCurve
+from domaincal.plots._style import COLOURS, axes, diagonal
+
+
+def plot_reliability(curve: ReliabilityCurve, *, ax: Any = None, label: str | None = None) -> Any:
+    """Accuracy of each bin against its confidence, with 95% intervals; below, how many rows.
+
+    Parameters
+    ----------
+    curve : ReliabilityCurve
+        From :func:`reliability_curve`.
+    ax : matplotlib Axes, optional
+        Where to draw; by default, a new figure.
+    label : str, optional
+        The title.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(random_state=0)
+    >>> p = dc.MaxSoftmax().fit(data.logits, data.labels).predict_proba(data.logits)
+    >>> ax = dc.plot_reliability(dc.reliability_curve(p, data.labels))
+    >>> ax.get_xlabel()
+    'confidence'
+    """
+    if not isinstance(curve, ReliabilityCurve):
+        raise InputError(
+            f"curve must be a ReliabilityCurve, got {type(curve).__name__}; make it with "
+            "domaincal.reliability_curve(probabilities, labels)."
+        )
+    ax = axes(ax)
+    diagonal(ax, 0.0, 1.0)
+    left, width = curve.edges[:-1], np.diff(curve.edges)
+    known = curve.n > 0
+    share = curve.n / curve.n.sum()
+    ax.bar(
+        left, 0.22 * share / share.max(), width, align="edge", color="0.85", edgecolor="white",
+        linewidth=0.5, zorder=1, label="share of rows",
+    )  # fmt: skip
+    gap = (curve.confidence - curve.accuracy)[known]
+    ax.bar(
+        left[known], gap, width[known], bottom=curve.accuracy[known], align="edge",
+        color=COLOURS[1], alpha=0.25, hatch="////", edgecolor=COLOURS[1], linewidth=0.0, zorder=2,
+        label="gap",
+    )  # fmt: skip
+    ax.errorbar(
+        curve.confidence[known], curve.accuracy[known], 1.96 * curve.standard_error[known],
+        color=COLOURS[0], marker="o", markersize=4, linewidth=1.2, capsize=2, zorder=3,
+        label="accuracy",
+    )  # fmt: skip
+    error = float(np.sum(np.abs(gap) * share[known]))
+    ax.set_xlabel("confidence")
+    ax.set_ylabel("accuracy")
+    ax.set_title((f"{label}, " if label else "") + f"ECE {100 * error:.2f}%", fontsize="medium")
+    ax.legend(loc="upper left", frameon=False, fontsize="small")
+    return ax

@@ -1,0 +1,69 @@
+"""Predicted against learned temperatures."""
+
+from typing import Any
+
+import pandas as pd
+
+from domaincal._errors import InputError
+from domaincal._optional import require
+from domaincal.plots._style import KINDS, axes, diagonal, sign
+
+_COLUMNS = {"domain", "learned", "predicted", "low", "high"}
+
+
+def plot_temperatures(table: pd.DataFrame, *, ax: Any = None) -> Any:
+    """Predicted temperature of each domain's rows against the one that its labels give.
+
+    Points are medians, bars hold nine tenths of the rows.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`temperature_table`, with a column ``kind`` if some domains are OOD.
+    ax : matplotlib Axes, optional
+        Where to draw; by default, a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=6, random_state=0)
+    >>> fitted = dc.MultiDomainTemperatureScaling()
+    >>> _ = fitted.fit(data.logits, data.labels, features=data.features, domains=data.domains)
+    >>> dc.plot_temperatures(dc.temperature_table(fitted, data)).get_xscale()
+    'log'
+    """
+    if not isinstance(table, pd.DataFrame) or not set(table) >= _COLUMNS:
+        raise InputError(
+            f"table must have the columns {', '.join(sorted(_COLUMNS))}; make it with "
+            "domaincal.temperature_table(fitted, data)."
+        )
+    if table.empty:
+        raise InputError("table is empty; there is nothing to draw.")
+    kinds = table["kind"] if "kind" in table else pd.Series("", index=table.index)
+    ends = table[["learned", "low", "high"]].to_numpy()
+    ax = axes(ax)
+    ticker = require("matplotlib.ticker", extra="plots", purpose="drawing")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    for axis in (ax.xaxis, ax.yaxis):  # 1, 2, 5, 10, ... as numbers
+        axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+        axis.set_minor_formatter(ticker.NullFormatter())
+    diagonal(ax, 0.9 * float(ends.min()), 1.1 * float(ends.max()))
+    for kind in dict.fromkeys(kinds):
+        rows = table[kinds == kind]
+        spread = [rows["predicted"] - rows["low"], rows["high"] - rows["predicted"]]
+        k = KINDS.index(kind) if kind in KINDS else 0
+        ax.errorbar(
+            rows["learned"], rows["predicted"], spread, linestyle="none", markersize=5,
+            elinewidth=0.9, alpha=0.85, zorder=3, label=kind or None, **sign(k),
+        )  # fmt: skip
+    ax.set_xlabel("learned temperature (from the domain's labels)")
+    ax.set_ylabel("predicted temperature")
+    if any(kinds):
+        ax.legend(loc="upper left", frameon=False, fontsize="small")
+    return ax

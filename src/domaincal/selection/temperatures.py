@@ -1,0 +1,48 @@
+"""Temperatures that a calibrator predicts, beside those that the labels give."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from domaincal._errors import InputError
+from domaincal.calibrators import DomainTemperatureScaling
+from domaincal.data import CalibrationData
+from domaincal.selection.fitting import labels_of, require_same_classes
+
+
+def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
+    """Predicted temperatures of each domain, and the one fitted on its own labels.
+
+    Returns
+    -------
+    DataFrame
+        One row for each domain: domain, n, learned (the temperature that minimises the NLL of the
+        domain's rows), standard_error (of its logarithm), predicted (median over the rows), low
+        and high (5% and 95% of the rows).
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=3, random_state=0)
+    >>> fitted = dc.TemperatureScaling().fit(data.logits, data.labels)
+    >>> table = dc.temperature_table(fitted, data)
+    >>> bool((table["predicted"] == fitted.temperature_).all())
+    True
+    """
+    y = labels_of(data, "data")
+    if not hasattr(fitted, "predict_temperature"):
+        raise InputError(f"{type(fitted).__name__} has no temperature.")
+    require_same_classes(fitted, data)
+    own = DomainTemperatureScaling().fit(data.logits, y, domains=data.domains)
+    predicted = fitted.predict_temperature(
+        data.logits, features=data.features, domains=data.domains
+    )
+    grouped = pd.Series(predicted).groupby(np.asarray(data.domains))
+    learned = own.domain_temperatures_
+    return pd.DataFrame({
+        "domain": learned.index, "n": grouped.size().to_numpy(),
+        "learned": learned.to_numpy(), "standard_error": own.domain_standard_errors_.to_numpy(),
+        "predicted": grouped.median().to_numpy(), "low": grouped.quantile(0.05).to_numpy(),
+        "high": grouped.quantile(0.95).to_numpy(),
+    })  # fmt: skip

@@ -1,0 +1,151 @@
+"""Drawings: what is drawn is the result, and nothing else changes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import domaincal as dc
+from support import fit, probabilities, small_domains
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("agg")
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+DATA = small_domains()
+METHODS = {
+    "MSP": dc.MaxSoftmax(),
+    "TS": dc.TemperatureScaling(),
+    "MD-TS": dc.MultiDomainTemperatureScaling(),
+}
+TABLE = dc.evaluate_split(METHODS, DATA, ood="domain-[24]")
+MD_TS = fit(dc.MultiDomainTemperatureScaling(), DATA)
+CURVE = dc.reliability_curve(probabilities(MD_TS, DATA), DATA.labels, n_bins=10)
+TEMPERATURES = dc.temperature_table(MD_TS, DATA)
+
+PLOTS = {
+    "reliability": lambda ax=None: dc.plot_reliability(CURVE, ax=ax, label="MD-TS"),
+    "errors": lambda ax=None: dc.plot_domain_errors(TABLE, ax=ax),
+    "scatter": lambda ax=None: dc.plot_method_scatter(TABLE, "TS", "MD-TS", ax=ax),
+    "accuracy": lambda ax=None: dc.plot_accuracy_prediction(TABLE, ax=ax),
+    "temperatures": lambda ax=None: dc.plot_temperatures(TEMPERATURES, ax=ax),
+}
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("draw", PLOTS.values(), ids=PLOTS)
+def test_a_drawing_goes_to_the_given_axes_and_changes_nothing_else(draw):
+    before = dict(matplotlib.rcParams)
+    figure = matplotlib.figure.Figure()
+    ax = figure.subplots()
+    assert draw(ax) is ax
+    assert ax.get_xlabel() or ax.get_xticklabels()
+    assert ax.get_ylabel()
+    assert dict(matplotlib.rcParams) == before
+    assert pyplot.get_fignums() == []
+    figure.canvas.draw()
+
+
+@pytest.mark.parametrize("draw", PLOTS.values(), ids=PLOTS)
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_a_drawing_of_its_own_can_be_saved(draw, suffix, tmp_path):
+    draw().figure.savefig(tmp_path / f"figure.{suffix}")
+    assert (tmp_path / f"figure.{suffix}").stat().st_size > 4000
+
+
+def _points(ax, k=0):
+    drawn = [line for line in ax.get_lines() if line.get_marker() in ("o", "s", "^", "D")]
+    return np.column_stack([np.asarray(v, float) for v in drawn[k].get_data()])
+
+
+def test_reliability_shows_the_curve():
+    ax = dc.plot_reliability(CURVE)
+    known = CURVE.n > 0
+    np.testing.assert_allclose(
+        _points(ax), np.column_stack([CURVE.confidence, CURVE.accuracy])[known]
+    )
+    ece = dc.expected_calibration_error(probabilities(MD_TS, DATA), DATA.labels, n_bins=10)
+    assert ax.get_title() == f"ECE {100 * ece:.2f}%"
+
+
+def test_scatter_shows_both_methods_and_counts_wins():
+    ax = dc.plot_method_scatter(TABLE, "TS", "MD-TS")
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    for k, kind in enumerate(("InD", "OOD")):
+        rows = TABLE[TABLE["kind"] == kind].pivot(index="domain", columns="method", values="ece")
+        np.testing.assert_allclose(_points(ax, k), 100 * rows[["TS", "MD-TS"]])
+        better = (rows["MD-TS"] < rows["TS"]).sum()
+        assert texts[k] == f"{kind}: MD-TS lower in {better} of {len(rows)}"
+
+
+def test_errors_are_in_the_order_of_the_first_method():
+    ax = dc.plot_domain_errors(TABLE, score="gap")
+    rows = TABLE.pivot(index="domain", columns="method", values="gap").sort_values("MSP")
+    assert [text.get_text() for text in ax.get_xticklabels()] == rows.index.tolist()
+    for k, method in enumerate(METHODS):
+        np.testing.assert_allclose(_points(ax, k)[:, 1], 100 * rows[method])
+    bold = [t.get_text() for t in ax.get_xticklabels() if t.get_fontweight() == "bold"]
+    assert sorted(bold) == ["domain-2", "domain-4"]
+
+
+def test_accuracy_prediction_shows_the_mean_absolute_error():
+    ax = dc.plot_accuracy_prediction(TABLE, methods=("TS",))
+    rows = TABLE[TABLE["method"] == "TS"]
+    np.testing.assert_allclose(_points(ax), 100 * rows[["accuracy", "mean_confidence"]])
+    (text,) = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert text == f"TS (MAE {100 * rows['gap'].mean():.2f})"
+
+
+def test_temperatures_are_those_of_the_table():
+    for name, rows in DATA.by_domain():
+        row = TEMPERATURES.set_index("domain").loc[name]
+        alone = dc.TemperatureScaling().fit(rows.logits, rows.labels)
+        assert row["learned"] == pytest.approx(alone.temperature_, rel=1e-8)
+        t = MD_TS.predict_temperature(rows.logits, features=rows.features)
+        assert row["predicted"] == pytest.approx(np.median(t))
+        assert row["low"] == pytest.approx(np.quantile(t, 0.05))
+        assert row["high"] == pytest.approx(np.quantile(t, 0.95))
+        assert row["n"] == len(rows)
+    np.testing.assert_allclose(
+        _points(dc.plot_temperatures(TEMPERATURES)), TEMPERATURES[["learned", "predicted"]]
+    )
+
+
+def test_many_domains_and_tables_without_kinds():
+    table = pd.concat(
+        [TABLE.drop(columns="kind").assign(domain=TABLE["domain"] + f"-{k}") for k in range(9)]
+    )
+    ax = dc.plot_domain_errors(table)
+    assert ax.get_xlabel() == "54 domains, in the order of MSP"
+    texts = dc.plot_method_scatter(table, "TS", "MSP").get_legend().get_texts()
+    assert len(texts) == 1
+    assert texts[0].get_text().startswith("MSP lower in ")
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: dc.plot_reliability(TABLE), "curve must be a ReliabilityCurve, got DataFrame"),
+        (lambda: dc.plot_domain_errors(TABLE, score="nll"), "score must be one of 'ece'"),
+        (lambda: dc.plot_domain_errors(TABLE[["method"]]), "results table with the columns"),
+        (lambda: dc.plot_domain_errors(TABLE[:0]), "table is empty"),
+        (lambda: dc.plot_method_scatter(TABLE, "TS", "X"), "second='X' is no method"),
+        (lambda: dc.plot_accuracy_prediction(TABLE, methods=("X",)), "the table has MSP, TS"),
+        (lambda: dc.plot_accuracy_prediction(3), "results table"),
+        (lambda: dc.plot_temperatures(TABLE), "make it with domaincal.temperature_table"),
+        (lambda: dc.plot_temperatures(TEMPERATURES[:0]), "table is empty"),
+        (
+            lambda: dc.temperature_table(
+                dc.IsotonicCalibration().fit(DATA.logits, DATA.labels), DATA
+            ),
+            "IsotonicCalibration has no temperature",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn(draw, message):
+    with pytest.raises(dc.InputError, match=message):
+        draw()
