@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import SmallDomainWarning
+from domaincal._errors import InputError, SmallDomainWarning
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
 from domaincal.data.splits import (
@@ -126,21 +126,22 @@ def evaluate_leave_one_domain_out(
     first = np.ones(len(data), bool)
     if by == "group":
         first = half_mask(data, by=by, random_state=random_state)
-    folds = {}
-    for domain in domains_to_leave_out(data):
+    tables = []
+    scored = np.zeros(len(data), bool)
+    for domain in track(domains_to_leave_out(data)):
         own = data.domains == domain
         # Of groups on both sides, one half is fitted and the other scored.
         both = np.zeros(len(data), bool)
         if by == "group":
             both = _in_groups_of(data, own) & _in_groups_of(data, ~own)
-        folds[domain] = ~own & (~both | first), own & (~both | ~first)
-    _warn_of_unscored(data, np.logical_or.reduce([scored for _, scored in folds.values()]))
-    tables = []
-    for domain in track(list(folds)):
-        fit, scored = folds[domain]
-        if scored.any() and fit.any():
-            test = {"OOD": data.select(scored)}
-            tables.append(_score(calibrators, data.select(fit), test, n_bins, iter))
+        fit, test = ~own & (~both | first), own & (~both | ~first)
+        if fit.any() and test.any():
+            scored |= test
+            rows = {"OOD": data.select(test)}
+            tables.append(_score(calibrators, data.select(fit), rows, n_bins, iter))
+    _warn_of_unscored(data, scored)
+    if not tables:
+        raise InputError("no domain has groups of its own to score; use by='row'.")
     table = pd.concat(tables, ignore_index=True)
     order = {name: k for k, name in enumerate(named(calibrators))}
     return table.sort_values("method", key=lambda m: m.map(order), kind="stable", ignore_index=True)
