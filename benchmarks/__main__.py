@@ -13,13 +13,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.problems import ABLATION, BINNING, MULTI_DOMAIN, TEMPERATURE, Problem
+from benchmarks.problems import ABLATION, BINNING, FILES, MULTI_DOMAIN, TEMPERATURE, Problem
 
 LIBRARIES = {
     "TEMPERATURE": ("plain_numpy", "ours", "scikit_learn", "probmetrics_", "netcal_"),
     "MULTI_DOMAIN": ("ours", "scikit_learn"),
     "ABLATION": ("ours",),
     "BINNING": ("ours", "plain_numpy"),
+    "FILES": ("plain_numpy", "ours"),
 }
 PACKAGES = ("domaincal", "numpy", "numba", "scikit-learn", "probmetrics", "netcal", "torch")
 PLAIN_PASS = "plain pass"
@@ -36,7 +37,7 @@ def main() -> None:
     console.print(", ".join(f"{package} {version(package)}" for package in PACKAGES))
     kinds = {
         "TEMPERATURE": TEMPERATURE, "MULTI_DOMAIN": MULTI_DOMAIN, "ABLATION": ABLATION,
-        "BINNING": BINNING,
+        "BINNING": BINNING, "FILES": FILES,
     }  # fmt: skip
     for kind in sys.argv[1:] or kinds:
         for problem in kinds[kind]:
@@ -57,6 +58,8 @@ def _table(kind: str, problem: Problem, environment: dict[str, str]) -> Table:
         return _temperature_table(problem, data, results)
     if kind == "ABLATION":
         return _ablation_table(problem, results)
+    if kind == "FILES":
+        return _files_table(problem, data, results)
     ours = results["domaincal"]["seconds"]
     table = _new_table(problem.name, "seconds", "times ours", "extra memory", "result")
     for entry, r in results.items():
@@ -76,6 +79,19 @@ def _ablation_table(problem: Problem, results: dict) -> Table:
             f"{r['seconds'] / results['TS']['seconds']:.0f}", _bytes(r), f"{r['value']:.4f}",
         )  # fmt: skip
     table.caption = "fit on all rows, confidences of all rows, ECE of each domain"
+    return table
+
+
+def _files_table(problem: Problem, data: dict[str, np.ndarray], results: dict) -> Table:
+    size = sum(array.nbytes for array in data.values())
+    table = _new_table(problem.name, "seconds", "GB/s", "times numpy", "extra memory")
+    for entry, r in results.items():
+        plain = results["numpy.load" if "load" in entry or "read" in entry else "numpy.save"]
+        table.add_row(
+            entry, f"{r['seconds']:.2f}", f"{size / r['seconds'] / 1e9:.2f}",
+            f"{r['seconds'] / plain['seconds']:.1f}", _bytes(r),
+        )  # fmt: skip
+    table.caption = f"{size / 1e6:.0f} MB; our writes reach the disk, with checksums"
     return table
 
 

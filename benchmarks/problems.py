@@ -66,4 +66,5 @@ MULTI_DOMAIN = [Problem("MD-TS, 31 x 5,000 x 200, 2048 features", domain_rows(20
 ABLATION = [
     Problem("heads and score maps, 31 x 5,000 x 200, 512 features", domain_rows(512), repeats=1)
 ]
+FILES = [Problem("files of 155,000 rows x 200 classes, 512 features", domain_rows(512))]
 BINNING = [Problem("ECE of 10,000,000 rows, 15 bins", confidence_rows)]

@@ -1,5 +1,6 @@
 """domaincal."""
 
+import tempfile
 from functools import partial
 
 import numpy as np
@@ -54,3 +55,29 @@ ABLATION = {
     }.items()
 }
 BINNING = {"domaincal": binning}
+
+
+def _files(name: str) -> dict[str, tuple]:
+    """Write and read one format; what is read was written before the clock starts."""
+    folder = tempfile.TemporaryDirectory()
+    path = f"{folder.name}/{name}"
+
+    def rows(data: dict[str, np.ndarray]) -> dc.CalibrationData:
+        return dc.CalibrationData(**data)
+
+    def prepare(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        dc.write(rows(data), path)
+        return data
+
+    def write(data: dict[str, np.ndarray]) -> float:
+        dc.write(rows(data), path)
+        return float("nan")
+
+    def read(_: dict[str, np.ndarray], *, keep: object = folder) -> float:
+        return float(len(dc.read(path)))
+
+    kind = name.removeprefix("scores") or "store"
+    return {f"write {kind}": (dict, write), f"read {kind}": (prepare, read)}
+
+
+FILES = {**_files("scores"), **_files("scores.npz"), **_files("scores.parquet")}
