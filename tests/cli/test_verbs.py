@@ -1,6 +1,7 @@
 """Every verb as a user meets it."""
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -434,6 +435,16 @@ class TestEvaluate:
         dc.write(data, tmp_path / "s.npz")
         found = document("evaluate", tmp_path / "s.npz", "--methods", "histogram", "--seed", "1")
         assert found["table"][0]["nll"] is None or found["table"][0]["nll"] > 0
+
+
+@pytest.mark.parametrize("verb", ["apply", "convert"])
+def test_a_missing_package_is_said_before_the_work(scores, model, tmp_path, verb, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    output = tmp_path / "p.parquet"
+    arguments = ["apply", model, scores, "-o"] if verb == "apply" else ["convert", scores]
+    scores.write_bytes(b"not even looked at")
+    error = run(*arguments, output, code=1).stderr
+    assert "pip install 'domaincal[parquet]'" in error
 
 
 class TestDemo:

@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+import tracemalloc
 import warnings
 import zipfile
 
@@ -254,6 +255,18 @@ class TestParquet:
         zeros = self.pa.array(np.zeros(40_000_000, "i1")).dictionary_encode()
         table = self.pa.table({"logit_0": zeros, "logit_1": zeros})
         self._refused(tmp_path, table, "looks made to fill the memory")
+
+    def test_a_long_name_that_is_there_often_is_read_once(self, tmp_path):
+        """4,000 rows of one name of a million characters are 4 GB, in a file of a few."""
+        names = np.array(["x" * 1_000_000] * 4000, object)
+        table = self.pa.table({"logit_0": np.zeros(4000), "logit_1": np.ones(4000)})
+        names = self.pa.array(names[:1]).dictionary_encode().take([0] * 4000)
+        tracemalloc.start()
+        self._refused(tmp_path, table.append_column("domain", names), "too long")
+        assert (tmp_path / "scores.parquet").stat().st_size < 3_000_000
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 100_000_000
 
     def test_a_damaged_description(self, tmp_path):
         table = self.pa.Table.from_pandas(_frame()).replace_schema_metadata({b"domaincal": b"{"})

@@ -85,20 +85,16 @@ def _sentence(protocol: dict[str, Any], data: CalibrationData) -> str:
         groups = ", on groups that they had not seen" if by_group else ""
         return f"Each domain was scored by methods fitted on all others{groups}."
     if by_group:
-        where = (
-            "InD domains; scored on the other half, in InD and OOD ones"
-            if ood
-            else ("all domains; scored on the other half")
+        where = "InD domains" if ood else "all domains"
+        others = ", in InD and OOD ones" if ood else ""
+        return (
+            f"Fitted on a random half of the groups, in {where}; scored on the other half{others}."
         )
-        return f"Fitted on a random half of the groups, in {where}."
     if data.domains is None:
         return "Fitted on a random half of the rows; scored on the other half."
-    where = (
-        "InD domain; scored on the other half and on the OOD domains"
-        if ood
-        else ("domain; scored on the other half")
-    )
-    return f"Fitted on a random half of every {where}."
+    where = "InD domain" if ood else "domain"
+    others = " and on the OOD domains" if ood else ""
+    return f"Fitted on a random half of every {where}; scored on the other half{others}."
 
 
 def compare_last(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -134,6 +130,8 @@ def _score_models(
         for model in fitted.values()
         for name in getattr(model, "domain_temperatures_", pd.Series(dtype=float)).index
     }
-    if seen:  # a model that knows its domains tells those that are new to it
+    if (
+        seen and data.domains is not None
+    ):  # a model that knows its domains tells those that are new to it
         outside |= set(table["domain"]) - seen
     return table.assign(kind=np.where(table["domain"].isin(outside), "OOD", "InD"))

@@ -15,7 +15,7 @@ from domaincal.io.contents import ARRAYS, Contents, checked
 from domaincal.io.csv import read_csv, write_csv
 from domaincal.io.npy import read_npy_file
 from domaincal.io.npz import read_npz, write_npz
-from domaincal.io.parquet import read_parquet, write_parquet
+from domaincal.io.parquet import read_parquet, require_pyarrow, write_parquet
 from domaincal.io.store import Store
 from domaincal.io.tensors import read_pt, read_safetensors
 
@@ -191,6 +191,8 @@ def require_writable_format(path: Path) -> None:
             f"{path} has the suffix {path.suffix!r}; rows are written to {', '.join(_WRITERS)} or, "
             "without a suffix, to a store."
         )
+    if path.suffix.lower() == ".parquet":
+        require_pyarrow()
 
 
 def _is_store(path: Path) -> bool:

@@ -13,19 +13,24 @@ from domaincal._files import DAMAGED, atomic_file, decoding
 from domaincal._optional import require
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
-from domaincal.io.columns import frame_of, layout_of
+from domaincal.io.columns import SINGLE, frame_of, layout_of
 from domaincal.io.contents import Contents, require_plausible_size
 
 _KEY = b"domaincal"
 _ROWS_AT_A_TIME = 1 << 14
+_TEXTS = ("string", "large_string")
 
 
 def read_parquet(path: Path, *, verify: bool = False) -> Contents:
     """Columns of a parquet file; ``verify`` compares the checksums of its pages."""
-    _pyarrow()
-    parquet = require("pyarrow.parquet", extra="parquet", purpose="reading .parquet")
+    parquet = require_pyarrow()
     with open(path, "rb") as source, decoding(path, DAMAGED):
-        return _contents(path, parquet.ParquetFile(source, page_checksum_verification=verify))
+        schema = parquet.ParquetFile(source).schema_arrow
+        # A name that is there often is read once, however long it is.
+        names = [name for name in SINGLE.values() if schema.names.count(name) == 1]
+        texts = [name for name in names if str(schema.field(name).type) in _TEXTS]
+        file = parquet.ParquetFile(source, page_checksum_verification=verify, read_dictionary=texts)
+        return _contents(path, file)
 
 
 def write_parquet(data: CalibrationData, path: Path) -> None:
@@ -36,8 +41,8 @@ def write_parquet(data: CalibrationData, path: Path) -> None:
 
 def save_parquet(path: Path, frame: pd.DataFrame, description: Mapping[str, Any]) -> None:
     """Write a table, atomically."""
-    pa = _pyarrow()
-    parquet = require("pyarrow.parquet", extra="parquet", purpose="writing .parquet")
+    parquet = require_pyarrow()
+    pa = require("pyarrow", extra="parquet", purpose=".parquet")
     table = pa.Table.from_pandas(frame, preserve_index=False)
     table = table.replace_schema_metadata({_KEY: json.dumps(dict(description)).encode()})
     with atomic_file(path) as file:
@@ -47,8 +52,9 @@ def save_parquet(path: Path, frame: pd.DataFrame, description: Mapping[str, Any]
         )
 
 
-def _pyarrow() -> Any:
-    return require("pyarrow", extra="parquet", purpose=".parquet")
+def require_pyarrow() -> Any:
+    """The package behind the format, or the error that says how to install it."""
+    return require("pyarrow.parquet", extra="parquet", purpose=".parquet")
 
 
 def _contents(path: Path, file: Any) -> Contents:
@@ -89,6 +95,9 @@ def _values(values: Any, column: str, start: int) -> Array:
         raise InputError(
             f"the column {column!r} has no value in row {row}; fill it, or drop the row."
         )
+    if hasattr(values, "dictionary"):
+        names = np.asarray(values.dictionary.to_numpy(zero_copy_only=False))
+        return np.asarray(names[values.indices.to_numpy(zero_copy_only=False)])
     return np.asarray(values.to_numpy(zero_copy_only=False))
 
 

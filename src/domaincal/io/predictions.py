@@ -11,7 +11,7 @@ from domaincal._typing import Array
 from domaincal.io.columns import PREFIXES, SINGLE, require_names_that_csv_can_hold
 from domaincal.io.csv import save_csv
 from domaincal.io.npz import save_npz
-from domaincal.io.parquet import save_parquet
+from domaincal.io.parquet import require_pyarrow, save_parquet
 
 _FORMATS = (".parquet", ".csv", ".npz")
 _PREFIX = PREFIXES["probabilities"]
@@ -62,3 +62,5 @@ def require_table_format(path: Path) -> None:
             f"{path} has the suffix {path.suffix!r}; predictions are written to "
             f"{', '.join(_FORMATS)}."
         )
+    if path.suffix.lower() == ".parquet":
+        require_pyarrow()
