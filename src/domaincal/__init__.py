@@ -36,7 +36,13 @@ if TYPE_CHECKING:
         split_domains,
         split_halves,
     )
-    from domaincal.datasets import make_multi_domain
+    from domaincal.datasets import (
+        CorruptedFolder,
+        corrupt,
+        corrupt_folder,
+        load_digits_c,
+        make_multi_domain,
+    )
     from domaincal.io import Inspection, Store, convert, inspect, read, write, write_table
     from domaincal.metrics import (
         BrierDecomposition,
@@ -116,7 +122,13 @@ _HOME = {
         "split_domains",
         "split_halves",
     ),
-    "datasets": ("make_multi_domain",),
+    "datasets": (
+        "CorruptedFolder",
+        "corrupt",
+        "corrupt_folder",
+        "load_digits_c",
+        "make_multi_domain",
+    ),
     "io": ("Inspection", "Store", "convert", "inspect", "read", "write", "write_table"),
     "metrics": (
         "BrierDecomposition",

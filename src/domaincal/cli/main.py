@@ -8,6 +8,7 @@ from domaincal._errors import DomaincalError
 from domaincal.cli.apply import apply
 from domaincal.cli.console import printable, warnings_in_one_line
 from domaincal.cli.convert import convert
+from domaincal.cli.corrupt import corrupt
 from domaincal.cli.demo import demo
 from domaincal.cli.evaluate import evaluate
 from domaincal.cli.fit import fit
@@ -51,5 +52,5 @@ def main() -> None:
     """Confidence that means what it says, in every domain and in the next one."""
 
 
-for _verb in (demo, inspect, convert, fit, apply, evaluate):
+for _verb in (demo, inspect, convert, fit, apply, evaluate, corrupt):
     main.add_command(_verb)

@@ -31,6 +31,11 @@ seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed."
 )
 
+jobs_option = click.option(
+    "--jobs", type=click.IntRange(min=-1), default=-1, show_default=True,
+    help="Processes; -1: one for each core.",
+)  # fmt: skip
+
 
 def output_option(*, required: bool, text: str) -> Callable[[F], F]:
     """Where to write."""

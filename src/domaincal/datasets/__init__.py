@@ -1,5 +1,14 @@
-"""Data sets: here, the synthetic one with known temperatures."""
+"""Data sets: synthetic domains, corruptions of images, and the digits of the embedded benchmark."""
 
+from domaincal.datasets.corruptions import corrupt
+from domaincal.datasets.digits import load_digits_c
+from domaincal.datasets.image_folders import CorruptedFolder, corrupt_folder
 from domaincal.datasets.synthetic import make_multi_domain
 
-__all__ = ["make_multi_domain"]
+__all__ = [
+    "CorruptedFolder",
+    "corrupt",
+    "corrupt_folder",
+    "load_digits_c",
+    "make_multi_domain",
+]

@@ -1,0 +1,62 @@
+"""``domaincal corrupt``."""
+
+from pathlib import Path
+
+import click
+
+from domaincal.cli.options import jobs_option, json_option, seed_option
+
+
+@click.command(short_help="Corrupt a folder of images: 75 domains.")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("destination", type=click.Path(path_type=Path))
+@click.option(
+    "--name", "names", multiple=True,
+    help="Corruption, such as fog. Can be repeated. [default: all 15]",
+)  # fmt: skip
+@click.option(
+    "--severity", "severities", multiple=True, type=click.IntRange(1, 5),
+    help="Severity. Can be repeated. [default: 1 to 5]",
+)  # fmt: skip
+@seed_option
+@jobs_option
+@json_option
+def corrupt(
+    source: Path,
+    destination: Path,
+    names: tuple[str, ...],
+    severities: tuple[int, ...],
+    seed: int,
+    jobs: int,
+    as_json: bool,
+) -> None:
+    """Corrupt the images of SOURCE as ImageNet-C does, into DESTINATION/<name>/<severity>/.
+
+    Images have sides of at least 32 px; names and formats stay. The same seed gives the same
+    images, whatever the number of processes. If it is cut off, the same command goes on.
+
+    \b
+    Examples:
+      domaincal corrupt photos photos-c
+      domaincal corrupt photos photos-c --name fog --name snow --severity 3
+    """
+    from dataclasses import asdict
+
+    from domaincal.cli.console import print_json, progress, say
+    from domaincal.cli.options import size_of
+    from domaincal.datasets.corruptions import CORRUPTIONS, SEVERITIES
+    from domaincal.datasets.image_folders import corrupt_folder
+
+    with progress("corrupting") as track:
+        done = corrupt_folder(
+            source, destination, names=names or CORRUPTIONS, severities=severities or SEVERITIES,
+            seed=seed, n_jobs=jobs, track=track,
+        )  # fmt: skip
+    if as_json:
+        print_json("corruption", {**asdict(done), "seed": seed, "output": str(destination)})
+        return
+    kept = f", {done.n_kept} were there" if done.n_kept else ""
+    say(
+        f"{done.n_images} images in {done.n_domains} domains: {done.n_written} files written"
+        f"{kept}; {destination} has {size_of(destination)}"
+    )

@@ -1,0 +1,198 @@
+"""A folder of images, corrupted into one folder for each domain."""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from domaincal._errors import FileFormatError, InputError
+from domaincal._files import atomic_file
+from domaincal._optional import require
+from domaincal._validation import check_count
+from domaincal.datasets.corruptions import (
+    CORRUPTIONS,
+    SEVERITIES,
+    SMALLEST_SIDE,
+    check_corruption,
+    corrupt,
+)
+
+SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp")
+#: Says how the images of a folder came about, so that work that was cut off can go on.
+RECIPE = "corruptions.json"
+
+# As the published ImageNet-C is stored.
+_JPEG_QUALITY = 85
+# Images that one process takes at a time: enough to forget the way to it.
+_CHUNK = 64
+
+
+@dataclass(frozen=True)
+class CorruptedFolder:
+    """What :func:`corrupt_folder` did.
+
+    Attributes
+    ----------
+    n_images, n_domains : int
+        Images of the source, and (corruption, severity) pairs.
+    n_written, n_kept : int
+        Files that were written, and that were there from an earlier call.
+    """
+
+    n_images: int
+    n_domains: int
+    n_written: int
+    n_kept: int
+
+
+def corrupt_folder(
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    *,
+    names: Sequence[str] = CORRUPTIONS,
+    severities: Sequence[int] = SEVERITIES,
+    seed: int = 0,
+    n_jobs: int = 1,
+    track: Callable[[Sequence[Any]], Iterable[Any]] = iter,
+) -> CorruptedFolder:
+    """Corrupt every image of a folder: ``destination/<corruption>/<severity>/<as in source>``.
+
+    That is the layout of ImageNet-C. Files keep their names and formats (JPEG with quality 85, as
+    there). Files that an earlier call with the same seed wrote are kept: what was cut off goes on.
+
+    Parameters
+    ----------
+    source : path
+        A folder, searched with all that is below it, for .bmp, .jpeg, .jpg, .png, .ppm and .webp.
+    destination : path
+        A new folder, or that of an earlier call.
+    names : sequence of str, default all 15
+    severities : sequence of int, default 1 to 5
+    seed : int, default 0
+    n_jobs : int, default 1
+        Processes; -1: one for each core. The images do not depend on it.
+    track : callable, optional
+        Wraps the list of steps, to show progress, e.g. ``tqdm.tqdm``.
+
+    Returns
+    -------
+    CorruptedFolder
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, domaincal as dc
+    >>> from pathlib import Path
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     (Path(folder) / "photos").mkdir()
+    ...     Image.fromarray(np.zeros((40, 40, 3), np.uint8)).save(folder + "/photos/night.png")
+    ...     done = dc.corrupt_folder(folder + "/photos", folder + "/corrupted", names=["fog"])
+    ...     (Path(folder) / "corrupted/fog/3/night.png").exists(), done.n_written
+    (True, 5)
+    """
+    from joblib import Parallel, delayed
+
+    require("imagecorruptions", extra="corruptions", purpose="corrupting images")
+    source, destination = Path(source), Path(destination)
+    check_count(seed, "seed", minimum=0)
+    pairs = [(name, severity) for name in names for severity in severities]
+    if not pairs:
+        raise InputError("names or severities is empty; name at least one of each.")
+    for pair in pairs:
+        check_corruption(*pair)
+    images = _images(source)
+    _require_new_or_own(source, destination, seed)
+    wanted = [
+        (image, destination / name / str(severity) / image.relative_to(source), name, severity)
+        for name, severity in pairs
+        for image in images
+    ]
+    missing = [task for task in wanted if not task[1].exists()]
+    for folder in sorted({target.parent for _, target, _, _ in missing}):
+        folder.mkdir(parents=True, exist_ok=True)
+    chunks = [missing[k : k + _CHUNK] for k in range(0, len(missing), _CHUNK)]
+    done = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_corrupt_files)(chunk, seed) for chunk in chunks
+    )
+    for _ in track(chunks):  # results come in the order of the chunks
+        next(done)
+    return CorruptedFolder(
+        n_images=len(images), n_domains=len(pairs), n_written=len(missing),
+        n_kept=len(wanted) - len(missing),
+    )  # fmt: skip
+
+
+def _images(source: Path) -> list[Path]:
+    """The images of a folder, all of which can be corrupted."""
+    if not source.is_dir():
+        raise InputError(f"source={str(source)!r} is no folder; give the folder of the images.")
+    images = sorted(p for p in source.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+    if not images:
+        raise InputError(f"there is no image in {source}; looked for {', '.join(SUFFIXES)}.")
+    for path in images:
+        with _opened(path) as image:
+            width, height = image.size
+        if min(width, height) < SMALLEST_SIDE:
+            raise InputError(
+                f"{path} is {width} x {height} px; corruptions need sides of at least "
+                f"{SMALLEST_SIDE} px: enlarge the images first."
+            )
+    return images
+
+
+def _require_new_or_own(source: Path, destination: Path, seed: int) -> None:
+    """Refuse to mix what does not belong together, and to corrupt what is corrupted."""
+    inside, outside = destination.resolve(), source.resolve()
+    if inside == outside or outside in inside.parents:
+        raise InputError(
+            f"destination={str(destination)!r} is in the source {source}; choose a folder outside."
+        )
+    recipe = {"seed": seed, "imagecorruptions-imaug": version("imagecorruptions-imaug")}
+    known = destination / RECIPE
+    if destination.exists() and not destination.is_dir():
+        raise InputError(f"destination={str(destination)!r} is no folder; choose another name.")
+    if not known.exists() and destination.is_dir() and any(destination.iterdir()):
+        raise InputError(f"{destination} holds other files; choose a new or empty folder.")
+    if known.exists():
+        try:
+            found = json.loads(known.read_text())
+        except ValueError as error:
+            raise FileFormatError(f"{known} cannot be read ({error}); remove it.") from error
+        if found != recipe:
+            raise InputError(
+                f"{destination} was made with {found}, not with {recipe}; choose another folder."
+            )
+        return
+    destination.mkdir(parents=True, exist_ok=True)
+    with atomic_file(known) as file:
+        file.write(json.dumps(recipe, indent=1).encode())
+
+
+def _corrupt_files(tasks: list[tuple[Path, Path, str, int]], seed: int) -> None:
+    module = require("PIL.Image", extra="corruptions", purpose="reading images")
+    for source, target, name, severity in tasks:
+        with _opened(source) as image:
+            try:
+                pixels = np.asarray(image.convert("RGB"))
+            except (OSError, SyntaxError) as error:  # the header was good, the rest is not
+                raise FileFormatError(f"{source} cannot be decoded ({error}).") from error
+        result = module.fromarray(corrupt(pixels[None], name, severity, seed)[0])
+        jpeg = target.suffix.lower() in (".jpg", ".jpeg")
+        options = {"quality": _JPEG_QUALITY} if jpeg else {}
+        with atomic_file(target) as file:
+            result.save(
+                file, format=module.registered_extensions()[target.suffix.lower()], **options
+            )
+
+
+def _opened(path: Path) -> Any:
+    module = require("PIL.Image", extra="corruptions", purpose="reading images")
+    try:
+        return module.open(path)
+    except module.UnidentifiedImageError as error:
+        raise FileFormatError(f"{path} is no image that can be read; remove or mend it.") from error

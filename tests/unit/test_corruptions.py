@@ -1,0 +1,280 @@
+"""Corruptions: the same for a seed whatever the order and the processes, and no trace of them."""
+
+import inspect
+import json
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import domaincal as dc
+from domaincal.cli import main
+from domaincal.datasets.corruptions import (
+    CORRUPTIONS,
+    KINDS,
+    SEVERITIES,
+    _seed_of,
+    corrupt_domains,
+)
+
+imagecorruptions = pytest.importorskip("imagecorruptions", reason="needs the extra corruptions")
+Image = pytest.importorskip("PIL.Image")
+
+
+@pytest.fixture(scope="module")
+def images():
+    rng = np.random.default_rng(0)
+    blocks = rng.uniform(0, 200, (3, 4, 4, 3)).repeat(8, axis=1).repeat(8, axis=2)
+    return (blocks + np.arange(32)[:, None]).astype(np.uint8)
+
+
+def test_the_names_are_those_of_the_package():
+    for kind, names in KINDS.items():
+        assert list(names) == imagecorruptions.get_corruption_names(kind)
+    assert list(CORRUPTIONS) == imagecorruptions.get_corruption_names("common")
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_each_corruption_is_the_packages_own_and_follows_the_seed(name, images):
+    made = dc.corrupt(images, name, 3, seed=5)
+    assert made.dtype == np.uint8
+    assert made.shape == images.shape
+    assert (made != images).any()
+    np.testing.assert_array_equal(made, dc.corrupt(images, name, 3, seed=5))
+    function = imagecorruptions.corruption_dict[name]
+    if name in ("impulse_noise", "glass_blur") or "np.random" in inspect.getsource(function):
+        assert (made != dc.corrupt(images, name, 3, seed=6)).any()
+    elif name not in ("snow", "fog"):  # whose helpers draw the numbers
+        plain = imagecorruptions.corrupt(images[0], severity=3, corruption_name=name)
+        np.testing.assert_array_equal(made[0], plain)
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_neither_order_nor_company_matter(name, images):
+    made = dc.corrupt(images, name, 2, seed=1)
+    np.testing.assert_array_equal(dc.corrupt(images[::-1], name, 2, seed=1), made[::-1])
+    np.testing.assert_array_equal(dc.corrupt(images[1:2], name, 2, seed=1), made[1:2])
+
+
+def test_images_severities_and_names_get_noise_of_their_own(images):
+    grey = np.full((2, 32, 32, 3), 128, np.uint8)
+    grey[1, 0, 0, 0] = 127  # nearly the same image, other noise
+    noise = dc.corrupt(grey, "gaussian_noise", 1).astype(int) - grey
+    assert abs(np.corrcoef(noise[0].ravel(), noise[1].ravel())[0, 1]) < 0.1
+    stronger = dc.corrupt(grey[:1], "gaussian_noise", 2).astype(int) - grey[:1]
+    assert abs(np.corrcoef(noise[0].ravel(), stronger.ravel())[0, 1]) < 0.1
+
+
+def test_the_number_of_processes_does_not_matter(images):
+    pairs = [(name, 4) for name in ("glass_blur", "frost", "impulse_noise", "snow")]
+    one = list(corrupt_domains(images, pairs, seed=3, n_jobs=1))
+    two = list(corrupt_domains(images, pairs, seed=3, n_jobs=2))
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("name", ["gaussian_noise", "glass_blur", "impulse_noise", "frost"])
+def test_global_random_state_is_untouched(name, images):
+    np.random.seed(3)  # noqa: NPY002
+    random.seed(3)
+    expected = np.random.random(3), random.random()  # noqa: NPY002
+    np.random.seed(3)  # noqa: NPY002
+    random.seed(3)
+    dc.corrupt(images, name, 5)
+    np.testing.assert_array_equal(np.random.random(3), expected[0])  # noqa: NPY002
+    assert random.random() == expected[1]
+
+
+def test_the_package_is_as_it_was_even_after_an_error(images, monkeypatch):
+    module = imagecorruptions.corruptions
+    cv2 = module.cv2
+
+    def fail(*_, **__):
+        raise RuntimeError("broken")
+
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    monkeypatch.setitem(imagecorruptions.corruption_dict, "fog", fail)
+    with pytest.raises(RuntimeError, match="broken"):
+        dc.corrupt(images, "fog", 1)
+    assert module.cv2 is cv2
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+def test_frost_is_the_packages_own(images):
+    """Pictures that are decoded once are the same pictures."""
+    np.random.seed(_seed_of(images[0], "frost", 2, 9))  # noqa: NPY002
+    expected = imagecorruptions.corrupt(images[0], severity=2, corruption_name="frost")
+    np.testing.assert_array_equal(dc.corrupt(images[:1], "frost", 2, seed=9)[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.zeros((1, 32, 32, 3)), "fog", 1), "uint8 of shape"),
+        ((np.zeros((32, 32, 3), np.uint8), "fog", 1), "single image into a list"),
+        ((np.zeros((1, 32, 32), np.uint8), "fog", 1), "repeat the channel"),
+        ((np.zeros((1, 31, 40, 3), np.uint8), "fog", 1), "31 x 40 px; .* enlarge"),
+        ((np.zeros((1, 32, 32, 3), np.uint8), "rain", 1), "name must be one of"),
+        ((np.zeros((1, 32, 32, 3), np.uint8), "fog", 0), "severity must be 1, 2, 3, 4 or 5, got 0"),
+        ((np.zeros((1, 32, 32, 3), np.uint8), "fog", True), "severity must be"),
+        ((np.zeros((1, 32, 32, 3), np.uint8), "fog", 1, -1), "seed must be"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(dc.InputError, match=message):
+        dc.corrupt(*arguments)
+
+
+@pytest.fixture
+def photos(tmp_path):
+    folder = tmp_path / "photos"
+    (folder / "cats").mkdir(parents=True)
+    rng = np.random.default_rng(1)
+    for name, mode in [("a.png", "RGB"), ("cats/b.JPEG", "RGB"), ("cats/c.png", "L")]:
+        pixels = rng.integers(0, 255, (33, 40, 3), np.uint8)
+        Image.fromarray(pixels).convert(mode).save(folder / name)
+    (folder / "notes.txt").write_text("no image")
+    return folder
+
+
+def _pixels(path):
+    with Image.open(path) as image:
+        return np.asarray(image)
+
+
+def _files(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_folder_has_the_layout_of_imagenet_c(photos, tmp_path):
+    done = dc.corrupt_folder(photos, tmp_path / "out", names=["fog", "contrast"], severities=[2, 5])
+    assert (done.n_images, done.n_domains, done.n_written, done.n_kept) == (3, 4, 12, 0)
+    files = _files(tmp_path / "out")
+    assert {name for name in files if name.startswith("contrast/5")} == {
+        "contrast/5/a.png", "contrast/5/cats/b.JPEG", "contrast/5/cats/c.png",
+    }  # fmt: skip
+    expected = dc.corrupt(_pixels(photos / "a.png")[None], "fog", 2)[0]
+    np.testing.assert_array_equal(_pixels(tmp_path / "out/fog/2/a.png"), expected)
+    assert files["fog/2/cats/b.JPEG"].startswith(b"\xff\xd8\xff")  # how a JPEG starts
+
+
+def test_a_folder_is_the_same_by_two_processes_and_after_a_cut(photos, tmp_path):
+    options = {"names": ["frost", "glass_blur"], "seed": 4}
+    dc.corrupt_folder(photos, tmp_path / "one", **options)
+    dc.corrupt_folder(photos, tmp_path / "two", n_jobs=2, **options)
+    whole = _files(tmp_path / "one")
+    assert _files(tmp_path / "two") == whole
+    for name in sorted(whole)[3::4]:
+        os.unlink(tmp_path / "two" / name)
+    done = dc.corrupt_folder(photos, tmp_path / "two", **options)
+    assert done.n_written + done.n_kept == 30
+    assert done.n_written == len(sorted(whole)[3::4])
+    assert _files(tmp_path / "two") == whole
+
+
+def test_a_folder_is_not_mixed_with_another(photos, tmp_path):
+    dc.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1])
+    with pytest.raises(dc.InputError, match=r"made with .*'seed': 0"):
+        dc.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1], seed=1)
+    with pytest.raises(dc.InputError, match="holds other files"):
+        dc.corrupt_folder(tmp_path / "out", photos, names=["fog"])
+    with pytest.raises(dc.InputError, match="in the source"):
+        dc.corrupt_folder(photos, photos / "out")
+
+
+def test_bad_folders(photos, tmp_path):
+    with pytest.raises(dc.InputError, match="is no folder"):
+        dc.corrupt_folder(tmp_path / "nowhere", tmp_path / "out")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(dc.InputError, match="there is no image"):
+        dc.corrupt_folder(tmp_path / "empty", tmp_path / "out")
+    with pytest.raises(dc.InputError, match="names or severities is empty"):
+        dc.corrupt_folder(photos, tmp_path / "out", names=[])
+    Image.new("RGB", (20, 50)).save(photos / "small.png")
+    with pytest.raises(dc.InputError, match=r"small.png is 20 x 50 px"):
+        dc.corrupt_folder(photos, tmp_path / "out")
+    (photos / "small.png").write_bytes(b"nonsense")
+    with pytest.raises(dc.FileFormatError, match=r"small.png is no image"):
+        dc.corrupt_folder(photos, tmp_path / "out")
+    Image.new("RGB", (50, 50)).save(photos / "small.png")
+    whole = (photos / "cats/b.JPEG").read_bytes()
+    (photos / "cats/b.JPEG").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(dc.FileFormatError, match=r"b.JPEG cannot be decoded"):
+        dc.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1])
+    assert not (tmp_path / "out/fog/1/cats/b.JPEG").exists()
+
+
+def test_the_verb(photos, tmp_path):
+    out = str(tmp_path / "out")
+    arguments = ["corrupt", str(photos), out, "--name", "fog", "--severity", "2", "--jobs", "1"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("3 images in 1 domains: 3 files written; ")
+    result = CliRunner().invoke(main, [*arguments, "--json"])
+    document = json.loads(result.stdout)
+    assert (document["n_written"], document["n_kept"]) == (0, 3)
+    result = CliRunner().invoke(main, ["corrupt", str(photos), out, "--name", "rain"])
+    assert (result.exit_code, "name must be one of" in result.output) == (1, True)
+
+
+def test_digits_are_76_domains_of_the_same_images():
+    data = dc.load_digits_c(3, n_images=4)
+    assert len(data.domain_names) == 76
+    assert data.logits.shape == (304, 10)
+    assert data.features.shape == (304, 100)
+    for _, rows in data.by_domain():
+        np.testing.assert_array_equal(rows.groups, data.groups[:4])
+        np.testing.assert_array_equal(rows.labels, data.labels[:4])
+    assert data.domains[0] == "clean"
+    assert len(SEVERITIES) * len(CORRUPTIONS) == 75
+
+
+def test_digits_follow_the_seed_and_outputs_are_the_networks():
+    a, b = (dc.load_digits_c(3, n_images=2) for _ in range(2))
+    np.testing.assert_array_equal(a.logits, b.logits)
+    other = dc.load_digits_c(4, n_images=2)
+    assert set(other.groups) != set(a.groups)
+    from sklearn.neural_network import MLPClassifier
+
+    from domaincal.datasets.digits import _outputs
+
+    x = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
+    network = MLPClassifier((7,), max_iter=20, tol=1.0, random_state=0).fit(x, np.arange(60) % 3)
+    logits, features = _outputs(network, x)
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(p, network.predict_proba(x), atol=1e-5)
+    assert features.shape == (60, 7)
+
+
+def test_the_whole_of_the_digits_and_a_part_agree(monkeypatch):
+    """The cache of all corrupted digits holds what a part would get."""
+    from domaincal.datasets import digits
+
+    monkeypatch.setattr(digits, "_PAIRS", (("fog", 1), ("impulse_noise", 2)))
+    digits._all_corrupted.cache_clear()
+    try:
+        whole, part = dc.load_digits_c(1), dc.load_digits_c(1, n_images=5)
+    finally:
+        digits._all_corrupted.cache_clear()
+    rows = np.isin(whole.groups, part.groups)
+    np.testing.assert_array_equal(whole.logits[rows].shape, part.logits.shape)
+    order = [np.flatnonzero((whole.groups == g) & (whole.domains == d))[0]
+             for g, d in zip(part.groups, part.domains, strict=True)]  # fmt: skip
+    np.testing.assert_allclose(whole.logits[order], part.logits, rtol=1e-5, atol=1e-5)
+    with pytest.raises(dc.InputError, match="n_images must be at most 899, got 900"):
+        dc.load_digits_c(n_images=900)
+
+
+def test_a_script_without_a_main_guard_can_use_processes(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np, domaincal as dc\n"
+        "from domaincal.datasets.corruptions import corrupt_domains\n"
+        "x = np.zeros((1, 32, 32, 3), np.uint8)\n"
+        "print(len(list(corrupt_domains(x, [('fog', 1), ('snow', 1)], n_jobs=2))))\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.stdout == "2\n", done.stderr
