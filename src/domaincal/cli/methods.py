@@ -1,6 +1,5 @@
 """Methods as they are written on the command line: ``md-ts:head=ridge:target=log``."""
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -19,23 +18,14 @@ METHODS_HELP = (
 
 
 def parse_method(text: str) -> Any:
-    """A calibrator from its name and parameters."""
-    from domaincal.calibrators._registry import METHODS
+    """A calibrator from its name and parameters; a wrong one is wrong usage."""
+    from domaincal._errors import InputError
+    from domaincal.calibrators._written import calibrator_from_text
 
-    name, *pairs = text.strip().split(":")
-    if name not in METHODS:
-        raise click.UsageError(f"there is no method {name!r}; choose from {', '.join(METHODS)}.")
-    calibrator = METHODS[name]()
-    known = calibrator.get_params(deep=False)
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if key in known and not equals:
-            raise click.UsageError(f"{name} needs a value for {key!r}; write {key}=VALUE.")
-        if key not in known:
-            cure = f"choose from {', '.join(known)}" if known else "it has none"
-            raise click.UsageError(f"{name} has no parameter {key!r}; {cure}.")
-        calibrator.set_params(**{key: _value(value)})
-    return calibrator
+    try:
+        return calibrator_from_text(text)
+    except InputError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def parse_methods(text: str) -> dict[str, Any]:
@@ -65,12 +55,3 @@ def require_needs(calibrator: Any, written: str, rows: "Rows") -> None:
         rows.require("domains", why=f"which {name} needs; choose another --method, such as ts")
     if name == "md-ts" and calibrator.features is None:
         rows.require("features", why=f"which {written} needs; add :features=logits to do without")
-
-
-def _value(text: str) -> Any:
-    """A number, true, false, null, a [low,high] pair, or a word."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return tuple(value) if isinstance(value, list) else value

@@ -1,5 +1,9 @@
 """The results table: one row for each method and domain."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -76,25 +80,49 @@ def score_table(fitted: Calibrators, test: CalibrationData, *, n_bins: int = 15)
     >>> dc.score_table(fitted, data)["domain"].tolist()
     ['domain-0', 'domain-1']
     """
+    records = [
+        (method, *scores.record())
+        for method, calibrator in named(fitted).items()
+        for scores in domain_scores(calibrator, test, n_bins=n_bins)
+    ]
+    return pd.DataFrame(records, columns=list(COLUMNS))
+
+
+@dataclass(frozen=True)
+class DomainScores:
+    """What a calibrator scores on one domain, and the bins behind it."""
+
+    domain: Any
+    bins: BinSums
+    nll: float
+    brier: float
+
+    def record(self) -> tuple[Any, ...]:
+        """The columns of a results table that follow the method."""
+        sums = self.bins
+        return (
+            self.domain, int(sums.n), sums.accuracy, sums.mean_confidence,
+            sums.calibration_error(), sums.floor(), sums.excess_error(),
+            abs(sums.mean_confidence - sums.accuracy), self.nll, self.brier,
+        )  # fmt: skip
+
+
+def domain_scores(fitted: Any, test: CalibrationData, *, n_bins: int) -> Iterator[DomainScores]:
+    """Scores of a fitted calibrator on each domain of ``test``."""
     y = labels_of(test, "test")
     domains = np.full(len(test), "all") if test.domains is None else test.domains
     codes, names = check_domains(domains, n_rows=len(test), needed_by="score_table")
-    records = []
-    for method, calibrator in named(fitted).items():
-        require_same_classes(calibrator, test)
-        for name, rows in domain_rows(codes, names):
-            part = test.select(rows)
-            given = {"features": part.features, "domains": part.domains}
-            hits = np.argmax(part.logits, axis=1) == y[rows]
-            sums = BinSums.from_confidences(
-                calibrator.predict_confidence(part.logits, **given), hits, n_bins=n_bins
-            )
-            # In float64: what single precision rounds to 0 keeps its price.
-            p = calibrator.predict_proba(part.logits.astype(np.float64), **given)
-            records.append((
-                method, name, len(rows), sums.accuracy, sums.mean_confidence,
-                sums.calibration_error(), sums.floor(), sums.excess_error(),
-                abs(sums.mean_confidence - sums.accuracy),
-                negative_log_likelihood(p, y[rows]), brier_score(p, y[rows]),
-            ))  # fmt: skip
-    return pd.DataFrame(records, columns=list(COLUMNS))
+    require_same_classes(fitted, test)
+    for name, rows in domain_rows(codes, names):
+        part = test.select(rows)
+        given = {"features": part.features, "domains": part.domains}
+        hits = np.argmax(part.logits, axis=1) == y[rows]
+        confidences = fitted.predict_confidence(part.logits, **given)
+        # In float64: what single precision rounds to 0 keeps its price.
+        p = fitted.predict_proba(part.logits.astype(np.float64), **given)
+        yield DomainScores(
+            name,
+            BinSums.from_confidences(confidences, hits, n_bins=n_bins),
+            negative_log_likelihood(p, y[rows]),
+            brier_score(p, y[rows]),
+        )

@@ -66,6 +66,18 @@ def evaluate_split(
     >>> table.groupby("kind")["domain"].nunique().to_dict()
     {'InD': 4, 'OOD': 2}
     """
+    train, scored = split_rows(data, ood=ood, by=by, random_state=random_state)
+    return _score(calibrators, train, scored, n_bins, track)
+
+
+def split_rows(
+    data: CalibrationData,
+    *,
+    ood: str | Sequence[Any],
+    by: SplitBy | None,
+    random_state: int,
+) -> tuple[CalibrationData, dict[str, CalibrationData]]:
+    """Rows to fit, and rows to score by kind; see :func:`evaluate_split`."""
     labels_of(data, "data")
     by = split_by(data, by)
     asked = [ood] if isinstance(ood, str) else ood
@@ -79,7 +91,7 @@ def evaluate_split(
         parts["OOD"] = outside & ~_in_groups_of(data, first) if by == "group" else outside
     _warn_of_unscored(data, np.logical_or.reduce(list(parts.values())))
     scored = {kind: data.select(rows) for kind, rows in parts.items() if rows.any()}
-    return _score(calibrators, data.select(first & ~outside), scored, n_bins, track)
+    return data.select(first & ~outside), scored
 
 
 def evaluate_leave_one_domain_out(
@@ -164,7 +176,7 @@ def _warn_of_unscored(data: CalibrationData, scored: Array) -> None:
             f"no row is left to score in {', '.join(map(repr, missing[:5]))}{more}: all of "
             "theirs are in the half that is fitted; add rows, or merge domains.",
             SmallDomainWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
