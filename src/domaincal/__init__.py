@@ -43,6 +43,13 @@ if TYPE_CHECKING:
         load_digits_c,
         make_multi_domain,
     )
+    from domaincal.experiments import (
+        Experiment,
+        Results,
+        paper_cells,
+        read_experiment,
+        run_experiment,
+    )
     from domaincal.io import Inspection, Store, convert, inspect, read, write, write_table
     from domaincal.metrics import (
         BrierDecomposition,
@@ -128,6 +135,13 @@ _HOME = {
         "corrupt_folder",
         "load_digits_c",
         "make_multi_domain",
+    ),
+    "experiments": (
+        "Experiment",
+        "Results",
+        "paper_cells",
+        "read_experiment",
+        "run_experiment",
     ),
     "io": ("Inspection", "Store", "convert", "inspect", "read", "write", "write_table"),
     "metrics": (

@@ -44,6 +44,14 @@ def output_option(*, required: bool, text: str) -> Callable[[F], F]:
     )
 
 
+def results_option(default: str) -> Callable[[F], F]:
+    """The folder of an experiment's results."""
+    return click.option(
+        "-o", "--output", type=click.Path(path_type=Path), default=Path(default),
+        show_default=True, help="Folder of the results; an earlier one goes on.",
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Rows:
     """The rows of a file, and what it is good to know when they are not enough."""

@@ -7,11 +7,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from domaincal.cli.console import print_table, printable, records, say
-from domaincal.selection import summary_table
 
 if TYPE_CHECKING:
     from domaincal.cli.running import Evaluation
-    from domaincal.experiments.demo import DemoResult
     from domaincal.io import Inspection
     from domaincal.selection.gate import Gate
 
@@ -24,19 +22,6 @@ _LEGEND = (
 _SHOWN_DOMAINS = 60
 _WORST_DOMAINS = 20
 _SHOWN_NAMES = 12
-
-
-def print_demo(result: "DemoResult") -> None:
-    """ECE of each domain and method, all scores over domains, and the result in words."""
-    truth = result.table.drop_duplicates("domain").set_index("domain")["true_temperature"]
-    extra = {"true T": truth.map("{:.2f}".format)}
-    print_table(_ece_table(result.table, "ECE of each domain in %, 20 bins", extra))
-    print_table(_means_table(summary_table(result.table)))
-    say(
-        "MSP: softmax as it is. TS: one temperature. MD-TS: one for each row, predicted from its "
-        f"features. {_LEGEND}"
-    )
-    say(result.sentence())
 
 
 def print_evaluation(

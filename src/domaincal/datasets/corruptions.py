@@ -98,7 +98,7 @@ def corrupt_domains(
 
     require("imagecorruptions", extra="corruptions", purpose="corrupting images")
     work = (delayed(corrupt)(images, name, severity, seed) for name, severity in domains)
-    yield from Parallel(n_jobs=n_jobs, return_as="generator")(work)
+    yield from Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)(work)
 
 
 def check_corruption(name: str, severity: int) -> None:
@@ -132,11 +132,14 @@ def _package() -> Iterator[Any]:
         )
     state = np.random.get_state()  # noqa: NPY002
     cv2 = module.cv2
+    threads = cv2.getNumThreads()
     module.cv2 = _DecodedOnce(cv2)
+    cv2.setNumThreads(1)  # processes own the cores
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # it prints what it catches
             yield package.corrupt
     finally:
+        cv2.setNumThreads(threads)
         module.cv2 = cv2
         np.random.set_state(state)  # noqa: NPY002
 

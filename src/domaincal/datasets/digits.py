@@ -114,6 +114,7 @@ def _pixels(images: Array) -> FloatArray:
 
 def _outputs(network: MLPClassifier, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Logits, and the activations of the hidden layer below them."""
-    (hidden, last), (hidden_bias, last_bias) = network.coefs_, network.intercepts_
-    features = np.maximum(x @ hidden + hidden_bias, 0.0).astype(np.float32)
-    return (features @ last + last_bias).astype(np.float32), features
+    hidden, last = (weights.astype(np.float32) for weights in network.coefs_)
+    hidden_bias, last_bias = (bias.astype(np.float32) for bias in network.intercepts_)
+    features = np.maximum(x @ hidden + hidden_bias, 0.0)
+    return features @ last + last_bias, features

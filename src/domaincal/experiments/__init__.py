@@ -1,1 +1,7 @@
-"""Experiments that the command line runs."""
+"""The paper's protocol, tables and figures; experiments of one's own; the demo."""
+
+from domaincal.experiments.definition import Experiment, read_experiment
+from domaincal.experiments.paper import paper_cells
+from domaincal.experiments.runner import Results, run_experiment
+
+__all__ = ["Experiment", "Results", "paper_cells", "read_experiment", "run_experiment"]

@@ -6,6 +6,7 @@ import numpy as np
 
 from domaincal._typing import ArrayLike, FloatArray
 from domaincal.metrics._predictions import bin_predictions
+from domaincal.statistics import BinSums
 from domaincal.statistics.bins import Strategy
 
 
@@ -48,6 +49,11 @@ def reliability_curve(
     sums = bin_predictions(
         probabilities, labels, n_bins=n_bins, strategy=strategy, sample_weight=sample_weight
     )
+    return curve_of_bins(sums)
+
+
+def curve_of_bins(sums: BinSums) -> ReliabilityCurve:
+    """The curve of bins that were summed before."""
     n = np.where(sums.weight > 0, sums.weight, np.nan)
     accuracy = sums.hits / n
     return ReliabilityCurve(

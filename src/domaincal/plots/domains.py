@@ -125,7 +125,7 @@ def plot_accuracy_prediction(
     Parameters
     ----------
     table : DataFrame
-        From :func:`evaluate_split` or the like.
+        From :func:`evaluate_split` or the like; several rows of a domain are averaged.
     methods : tuple of str, optional
         Which methods to draw; by default all.
     ax : matplotlib Axes, optional
@@ -150,13 +150,17 @@ def plot_accuracy_prediction(
     if unknown or not chosen:
         raise InputError(f"methods={methods!r} names {unknown}; the table has {', '.join(known)}.")
     rows = table[table["method"].isin(chosen)]
+    # Repeats of a domain are one point, and one error: their mean.
+    gap = (rows["mean_confidence"] - rows["accuracy"]).abs()
+    rows = rows[["method", "domain", "accuracy", "mean_confidence"]].assign(gap=gap)
+    rows = rows.groupby(["method", "domain"], sort=False).mean().reset_index()
     values = 100.0 * rows[["accuracy", "mean_confidence"]].to_numpy()
     margin = 0.05 * max(float(np.ptp(values)), 1.0)
     ax = axes(ax)
     diagonal(ax, max(0.0, values.min() - margin), min(100.0, values.max() + margin))
     for k, method in enumerate(chosen):
         part = rows[rows["method"] == method]
-        error = 100.0 * float((part["mean_confidence"] - part["accuracy"]).abs().mean())
+        error = 100.0 * float(part["gap"].mean())
         ax.plot(
             100.0 * part["accuracy"], 100.0 * part["mean_confidence"], linestyle="none",
             markersize=5, alpha=0.85, zorder=3, label=f"{method} (MAE {error:.2f})", **sign(k),

@@ -63,5 +63,5 @@ def plot_reliability(curve: ReliabilityCurve, *, ax: Any = None, label: str | No
     ax.set_xlabel("confidence")
     ax.set_ylabel("accuracy")
     ax.set_title((f"{label}, " if label else "") + f"ECE {100 * error:.2f}%", fontsize="medium")
-    ax.legend(loc="upper left", frameon=False, fontsize="small")
+    ax.legend(loc="best", framealpha=0.8, fontsize="small")
     return ax

@@ -62,7 +62,7 @@ def plot_temperatures(table: pd.DataFrame, *, ax: Any = None) -> Any:
             rows["learned"], rows["predicted"], spread, linestyle="none", markersize=5,
             elinewidth=0.9, alpha=0.85, zorder=3, label=kind or None, **sign(k),
         )  # fmt: skip
-    ax.set_xlabel("learned temperature (from the domain's labels)")
+    ax.set_xlabel("temperature learned from labels")
     ax.set_ylabel("predicted temperature")
     if any(kinds):
         ax.legend(loc="upper left", frameon=False, fontsize="small")

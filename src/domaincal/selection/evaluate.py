@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from domaincal._typing import Array
 from domaincal._validation import check_domains
 from domaincal.data import CalibrationData
 from domaincal.metrics import brier_score, negative_log_likelihood
@@ -19,6 +20,9 @@ from domaincal.selection.fitting import (
     require_same_classes,
 )
 from domaincal.statistics import BinSums
+
+# Probabilities that are held at a time, unless a single domain has more.
+_ELEMENTS = 1 << 21
 
 COLUMNS = (
     "method", "domain", "n", "accuracy", "mean_confidence",
@@ -113,16 +117,31 @@ def domain_scores(fitted: Any, test: CalibrationData, *, n_bins: int) -> Iterato
     domains = np.full(len(test), "all") if test.domains is None else test.domains
     codes, names = check_domains(domains, n_rows=len(test), needed_by="score_table")
     require_same_classes(fitted, test)
-    for name, rows in domain_rows(codes, names):
+    for block in _blocks(domain_rows(codes, names), _ELEMENTS // test.logits.shape[1]):
+        rows = np.concatenate([own for _, own in block])
         part = test.select(rows)
         given = {"features": part.features, "domains": part.domains}
         hits = np.argmax(part.logits, axis=1) == y[rows]
         confidences = fitted.predict_confidence(part.logits, **given)
         # In float64: what single precision rounds to 0 keeps its price.
         p = fitted.predict_proba(part.logits.astype(np.float64), **given)
-        yield DomainScores(
-            name,
-            BinSums.from_confidences(confidences, hits, n_bins=n_bins),
-            negative_log_likelihood(p, y[rows]),
-            brier_score(p, y[rows]),
-        )
+        ends = np.cumsum([len(own) for _, own in block])
+        for (name, own), end in zip(block, ends, strict=True):
+            here = slice(end - len(own), end)
+            yield DomainScores(
+                name,
+                BinSums.from_confidences(confidences[here], hits[here], n_bins=n_bins),
+                negative_log_likelihood(p[here], y[own]),
+                brier_score(p[here], y[own]),
+            )
+
+
+def _blocks(domains: list[tuple[Any, Array]], n_rows: int) -> Iterator[list[tuple[Any, Array]]]:
+    """Whole domains, several together while they are small."""
+    block: list[tuple[Any, Array]] = []
+    for name, rows in domains:
+        if block and sum(len(own) for _, own in block) + len(rows) > n_rows:
+            yield block
+            block = []
+        block.append((name, rows))
+    yield block

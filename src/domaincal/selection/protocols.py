@@ -89,7 +89,7 @@ def split_rows(
     parts = {"InD": ~first & ~outside}
     if outside.any():
         parts["OOD"] = outside & ~_in_groups_of(data, first) if by == "group" else outside
-    _warn_of_unscored(data, np.logical_or.reduce(list(parts.values())))
+    _warn_of_unscored(data, np.logical_or.reduce(list(parts.values())), stacklevel=4)
     scored = {kind: data.select(rows) for kind, rows in parts.items() if rows.any()}
     return data.select(first & ~outside), scored
 
@@ -151,7 +151,7 @@ def evaluate_leave_one_domain_out(
             scored |= test
             rows = {"OOD": data.select(test)}
             tables.append(_score(calibrators, data.select(fit), rows, n_bins, iter))
-    _warn_of_unscored(data, scored)
+    _warn_of_unscored(data, scored, stacklevel=3)
     if not tables:
         raise InputError("no domain has groups of its own to score; use by='row'.")
     table = pd.concat(tables, ignore_index=True)
@@ -165,7 +165,7 @@ def _in_groups_of(data: CalibrationData, rows: Array) -> Array:
     return pd.Series(groups).isin(pd.unique(groups[rows])).to_numpy()
 
 
-def _warn_of_unscored(data: CalibrationData, scored: Array) -> None:
+def _warn_of_unscored(data: CalibrationData, scored: Array, *, stacklevel: int) -> None:
     """Domains of a single row, or of groups that were all fitted, do not appear in the table."""
     if data.domains is None:
         return
@@ -176,7 +176,7 @@ def _warn_of_unscored(data: CalibrationData, scored: Array) -> None:
             f"no row is left to score in {', '.join(map(repr, missing[:5]))}{more}: all of "
             "theirs are in the half that is fitted; add rows, or merge domains.",
             SmallDomainWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
 
 

@@ -35,14 +35,21 @@ def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
         raise InputError(f"{type(fitted).__name__} has no temperature.")
     require_same_classes(fitted, data)
     own = DomainTemperatureScaling().fit(data.logits, y, domains=data.domains)
+    learned = own.domain_temperatures_
+    columns = {
+        "domain": learned.index, "n": np.unique(np.asarray(data.domains), return_counts=True)[1],
+        "learned": learned.to_numpy(), "standard_error": own.domain_standard_errors_.to_numpy(),
+    }  # fmt: skip
+    return pd.DataFrame(columns).join(predicted_temperatures(fitted, data), on="domain")
+
+
+def predicted_temperatures(fitted: Any, data: CalibrationData) -> pd.DataFrame:
+    """Median, 5% and 95% of the temperatures of each domain's rows."""
     predicted = fitted.predict_temperature(
         data.logits, features=data.features, domains=data.domains
     )
     grouped = pd.Series(predicted).groupby(np.asarray(data.domains))
-    learned = own.domain_temperatures_
     return pd.DataFrame({
-        "domain": learned.index, "n": grouped.size().to_numpy(),
-        "learned": learned.to_numpy(), "standard_error": own.domain_standard_errors_.to_numpy(),
-        "predicted": grouped.median().to_numpy(), "low": grouped.quantile(0.05).to_numpy(),
-        "high": grouped.quantile(0.95).to_numpy(),
+        "predicted": grouped.median(), "low": grouped.quantile(0.05),
+        "high": grouped.quantile(0.95),
     })  # fmt: skip

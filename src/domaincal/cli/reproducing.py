@@ -1,0 +1,106 @@
+"""What ``domaincal reproduce`` and ``domaincal demo`` run and print."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from domaincal._errors import InputError, MissingDependencyError
+from domaincal._optional import require
+from domaincal.cli.console import emit, print_json, progress, records, say
+from domaincal.experiments import Experiment
+from domaincal.experiments.definition import SHIPPED
+from domaincal.experiments.runner import write_results
+from domaincal.experiments.targets import TARGETS, Made, reproduce
+
+
+def print_targets(*, as_json: bool) -> None:
+    """What can be made."""
+    if as_json:
+        print_json("targets", {
+            "targets": {target.name: target.about for target in TARGETS.values()},
+            "experiments": list(SHIPPED),
+        })  # fmt: skip
+        return
+    width = max(map(len, TARGETS))
+    for target in TARGETS.values():
+        emit(f"{target.name:{width}}  {target.about}")
+    emit(f"{'all':{width}}  all for which the experiments have what is needed")
+    say(f"Experiments: {', '.join(SHIPPED)}, or a TOML file of your own.")
+
+
+def make_and_print(
+    names: Sequence[str],
+    experiments: Sequence[Experiment],
+    output: Path,
+    *,
+    kind: str,
+    as_json: bool,
+    form: str = "text",
+) -> None:
+    """Make the targets, print the tables, and say which files there are."""
+    _require_own(output)
+    names, left_out = _drawable(names)
+    with progress("fitting and scoring") as track:
+        made, runs = reproduce(names, experiments, output, track=track)
+    write_results(runs, output)
+    if as_json:
+        print_json(kind, {
+            "output": str(output),
+            "provenance": [run.provenance for run in runs],
+            "targets": {
+                m.target.name: {
+                    "files": [str(path) for path in m.files],
+                    "numbers": None if m.table is None else records(m.table.numbers),
+                    "sentences": list(m.sentences),
+                }
+                for m in made
+            },
+        })  # fmt: skip
+        return
+    for m in made:
+        _print_table(m, form)
+    figures = [m.files[0].name for m in made if m.table is None]
+    if figures:
+        say(f"Figures in {output}: {', '.join(figures)}, and the same as .svg.")
+    if left_out:
+        say(f"Without matplotlib, {', '.join(left_out)} are left out: pip install "
+            "'domaincal[plots]'.", err=True)  # fmt: skip
+    say(f"Open {made[-1].files[0] if figures else made[0].files[0]}; results.csv in {output} has "
+        "every method in every domain, means.csv the means with all scores.")  # fmt: skip
+
+
+def _print_table(made: Made, form: str) -> None:
+    if made.table is None:
+        return
+    if form == "text":
+        printed = made.table.printed
+        (*lines,) = printed.text().splitlines()[: -len(printed.notes) or None]
+        emit("\n".join(lines))
+        for text in (*printed.notes, *made.sentences):
+            say(text)
+        emit("")
+    elif form == "csv":
+        emit(made.table.numbers.to_csv(index=False, float_format="%.6g").rstrip())
+    else:
+        emit(getattr(made.table.printed, form)())
+
+
+def _require_own(output: Path) -> None:
+    """A new folder, or one of an earlier run: other files are not mixed with ours."""
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output} is no folder; choose another name.")
+    if output.is_dir() and any(output.iterdir()) and not (output / "cells").is_dir():
+        raise InputError(f"{output} holds other files; choose a new or empty folder.")
+
+
+def _drawable(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Targets that can be made here, and figures that lack their package."""
+    known = list(TARGETS) if "all" in names else list(names)
+    figures = [name for name in known if name in TARGETS and not TARGETS[name].is_table]
+    try:
+        require("matplotlib", extra="plots", purpose="drawing")
+    except MissingDependencyError:
+        if len(figures) == len(known):
+            raise
+        return [name for name in known if name not in figures], figures
+    return list(names), []

@@ -1,0 +1,122 @@
+"""Where the rows of an experiment come from: a file, Digits-C, or a function of the user's."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from domaincal._errors import InputError
+from domaincal.data import CalibrationData
+from domaincal.datasets import load_digits_c
+from domaincal.experiments.python_files import file_digest, from_file, is_in_file
+from domaincal.io import read
+
+_SHIPPED: dict[str, Callable[..., CalibrationData]] = {
+    "digits-c": partial(load_digits_c, n_jobs=-1)
+}
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """The rows of one network.
+
+    Parameters
+    ----------
+    network : str
+    written : str or mapping
+        The path of a file of logits, or ``{"source": ..., option: value}`` where the source is
+        ``"digits-c"`` or ``"mine.py:load"``, a function that gives CalibrationData. If it takes a
+        ``seed``, it is called again for each repeat; if it takes a ``folder``, it gets that of the
+        data.
+    folder : Path
+        Where data files are.
+    code_folder : Path
+        Where Python files are.
+    """
+
+    network: str
+    written: str | Mapping[str, Any]
+    folder: Path
+    code_folder: Path
+
+    @property
+    def path(self) -> Path | None:
+        """The file, if it is one."""
+        return self.folder / self.written if isinstance(self.written, str) else None
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is no such file."""
+        return self.path is not None and not self.path.exists()
+
+    @property
+    def varies(self) -> bool:
+        """Whether every repeat has rows of its own."""
+        return self.path is None and "seed" in inspect.signature(self._function()).parameters
+
+    def load(self, seed: int) -> CalibrationData:
+        """The rows; for a file, the same for all seeds."""
+        if self.path is not None:
+            return self._read
+        function = self._function()
+        parameters = inspect.signature(function).parameters
+        given = {"seed": seed, "folder": self.folder}
+        own = {key: value for key, value in given.items() if key in parameters}
+        data = function(**own, **self._options())
+        if not isinstance(data, CalibrationData):
+            raise InputError(
+                f"the source of {self.network!r} gives {type(data).__name__}; it must give "
+                "domaincal.CalibrationData."
+            )
+        return data
+
+    def identity(self, seed: int) -> dict[str, Any]:
+        """What tells these rows from others, without making them where they are made."""
+        if self.path is not None:
+            return {"fingerprint": self._read.fingerprint()}
+        assert not isinstance(self.written, str)
+        source = str(self.written["source"])
+        code = file_digest(source, self.code_folder) if is_in_file(source) else None
+        return {**self.written, "code": code, "seed": seed if self.varies else None}
+
+    @cached_property
+    def _read(self) -> CalibrationData:
+        assert self.path is not None
+        return read(self.path)
+
+    def _options(self) -> dict[str, Any]:
+        assert not isinstance(self.written, str)
+        return {key: value for key, value in self.written.items() if key != "source"}
+
+    def _function(self) -> Callable[..., CalibrationData]:
+        assert not isinstance(self.written, str)
+        source = self.written.get("source")
+        if isinstance(source, str) and is_in_file(source):
+            function = from_file(source, self.code_folder)
+        elif source in _SHIPPED:
+            function = _SHIPPED[source]
+        else:
+            raise InputError(
+                f"the data of {self.network!r} have the source {source!r}; write the path of a "
+                f"file, or a source: {', '.join(_SHIPPED)}, or mine.py:load."
+            )
+        parameters = inspect.signature(function).parameters
+        for key in self._options():
+            if key not in parameters:
+                raise InputError(
+                    f"the source {source!r} of {self.network!r} has no option {key!r}; it has "
+                    f"{', '.join(parameters)}."
+                )
+        return function  # type: ignore[no-any-return]
+
+    def check(self) -> None:
+        """Refuse what is wrong before any work is done."""
+        if isinstance(self.written, Mapping):
+            self._function()
+        elif not isinstance(self.written, str):
+            raise InputError(
+                f"the data of {self.network!r} must be the path of a file or a table with a "
+                f"source, got {self.written!r}."
+            )

@@ -1,0 +1,180 @@
+"""The paper's figures, and overviews of an experiment; drawn by domaincal.plots."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from domaincal._files import atomic_file
+from domaincal._optional import require
+from domaincal.experiments.cells import Cell
+from domaincal.experiments.runner import Results
+from domaincal.metrics.reliability import curve_of_bins
+from domaincal.plots import (
+    plot_accuracy_prediction,
+    plot_domain_errors,
+    plot_method_scatter,
+    plot_reliability,
+    plot_temperatures,
+)
+
+#: The domain that the paper's first figure shows.
+_SHOWN_DOMAIN = "gaussian_noise-5"
+_SIDE = 3.7
+_PNG_DPI = 200
+
+
+def reliability_figure(results: Results) -> Any:
+    """Reliability of TS on pooled domains and on one of them, and the ECE of every domain."""
+    network, cell = _first_cell(results)
+    figure, axes = _panels(1, 3, widths=(1, 1, 1.6))
+    plot_reliability(curve_of_bins(cell.sums()), ax=axes[0], label="pooled")
+    table = cell.table
+    place = table.index[table["domain"] == _SHOWN_DOMAIN]
+    row = int(place[0]) if len(place) else int(table["ece"].to_numpy().argmax())
+    curve = curve_of_bins(cell.sums([row]))
+    plot_reliability(curve, ax=axes[1], label=str(table["domain"].iloc[row]))
+    pooled = 100 * cell.sums().calibration_error()
+    plot_domain_errors(table.assign(method="TS, each domain"), ax=axes[2])
+    axes[2].set_xlabel(f"{len(table)} domains, sorted")
+    axes[2].set_xticks([])
+    axes[2].axhline(pooled, color="black", linestyle=":", label=f"TS, pooled: {pooled:.2f}")
+    axes[2].legend(fontsize="small", title="line: mean of the domains", title_fontsize="small")
+    figure.suptitle(f"{_name(results, network)}: TS, {len(table)} domains", fontsize="medium")
+    return figure
+
+
+def temperature_figure(results: Results) -> Any:
+    """Temperatures that MD-TS predicts for the rows of each domain against the learned one."""
+    network, cell = _first_cell(results)
+    figure, axes = _panels(1, 1)
+    plot_temperatures(_temperatures(cell), ax=axes[0])
+    axes[0].set_title(f"{_name(results, network)}: MD-TS, {len(cell.table)} domains",
+                      fontsize="medium")  # fmt: skip
+    return figure
+
+
+def scatter_figure(runs: Sequence[Results]) -> Any:
+    """ECE of TS against MD-TS, one panel for each data set, InD above and OOD below."""
+    shown = [(run, *next(_by_network(run))) for run in runs]
+    kinds = [kind for kind in ("InD", "OOD") if any((t["kind"] == kind).any() for *_, t in shown)]
+    figure, axes = _panels(len(kinds), len(shown))
+    for k, kind in enumerate(kinds):
+        for j, (run, network, table) in enumerate(shown):
+            ax = axes[k * len(shown) + j]
+            _scatter(ax, table[table["kind"] == kind], f"({kind}) {_name(run, network)}")
+    return figure
+
+
+def accuracy_figure(runs: Sequence[Results], *, all_networks: bool) -> Any:
+    """Predicted against true accuracy of OOD domains, for the first network or for each."""
+    shown = [
+        (run, network, table)
+        for run in runs
+        for network, table in list(_by_network(run))[: None if all_networks else 1]
+    ]
+    columns = min(len(shown), 3)
+    figure, axes = _panels(-(-len(shown) // columns), columns)
+    for ax, (run, network, table) in zip(axes, shown, strict=False):
+        _accuracy(ax, table, f"(OOD) {_name(run, network)}")
+    for ax in axes[len(shown) :]:
+        ax.set_axis_off()
+    return figure
+
+
+def split_figure(results: Results) -> Any:
+    """ECE of TS against MD-TS on several partitions, InD above and OOD below."""
+    network, table = next(_by_network(results))
+    partitions = _partitions(results)
+    figure, axes = _panels(2, len(partitions))
+    for k, kind in enumerate(("InD", "OOD")):
+        for j, (name, title) in enumerate(partitions.items()):
+            part = table[(table["partition"] == name) & (table["kind"] == kind)]
+            _scatter(axes[k * len(partitions) + j], part, f"({kind}) {title}")
+    figure.suptitle(_name(results, network), fontsize="medium")
+    return figure
+
+
+def overview_figure(results: Results, what: str) -> Any:
+    """One panel for each partition: ``domains``, ``accuracy`` or ``temperatures``."""
+    network, table = next(_by_network(results))
+    partitions = _partitions(results)
+    columns = min(len(partitions), 3)
+    figure, axes = _panels(-(-len(partitions) // columns), columns)
+    for ax, (name, title) in zip(axes, partitions.items(), strict=False):
+        part = table[table["partition"] == name]
+        if what == "domains":
+            _scatter(ax, part, title)
+        elif what == "accuracy":
+            _accuracy(ax, part, title)
+        else:
+            cell = next(
+                c for (n, asked), c in results.cells.items()
+                if n == network and asked.partition.name == name
+            )  # fmt: skip
+            plot_temperatures(_temperatures(cell), ax=ax)
+            ax.set_title(title, fontsize="medium")
+    for ax in axes[len(partitions) :]:
+        ax.set_axis_off()
+    figure.suptitle(_name(results, network), fontsize="medium")
+    return figure
+
+
+def save_figure(figure: Any, path: Path) -> list[Path]:
+    """Write PNG and SVG; the same figure gives the same files."""
+    matplotlib = require("matplotlib", extra="plots", purpose="drawing")
+    paths = [path.with_suffix(".png"), path.with_suffix(".svg")]
+    with matplotlib.rc_context({"svg.hashsalt": path.name}):
+        with atomic_file(paths[0]) as file:
+            figure.savefig(file, format="png", dpi=_PNG_DPI)
+        with atomic_file(paths[1]) as file:
+            figure.savefig(file, format="svg", metadata={"Date": None})
+    return paths
+
+
+def _panels(
+    rows: int, columns: int, widths: Sequence[float] | None = None
+) -> tuple[Any, list[Any]]:
+    """A figure that no global state knows of, and its axes, row by row."""
+    module = require("matplotlib.figure", extra="plots", purpose="drawing")
+    total = sum(widths) if widths else columns
+    figure = module.Figure(figsize=(_SIDE * total, _SIDE * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, width_ratios=widths)
+    return figure, list(grid.flat)
+
+
+def _scatter(ax: Any, table: pd.DataFrame, title: str) -> None:
+    plot_method_scatter(table, "TS", "MD-TS", ax=ax)
+    ax.set_title(title, fontsize="medium")
+
+
+def _accuracy(ax: Any, table: pd.DataFrame, title: str) -> None:
+    """Of OOD domains, where there are any."""
+    outside = table[table["kind"] == "OOD"] if (table["kind"] == "OOD").any() else table
+    plot_accuracy_prediction(outside, ax=ax)
+    ax.set_title(title, fontsize="medium")
+
+
+def _temperatures(cell: Cell) -> pd.DataFrame:
+    table = cell.table.dropna(subset=["learned", "predicted"])
+    return table if table["kind"].nunique() > 1 else table.drop(columns="kind")
+
+
+def _by_network(results: Results) -> Iterator[tuple[str, pd.DataFrame]]:
+    for network, table in results.table.groupby("network", sort=False):
+        yield str(network), table
+
+
+def _partitions(results: Results) -> dict[str, str]:
+    """Titles of the partitions by name."""
+    return {asked.partition.name: asked.partition.title for _, asked in results.cells}
+
+
+def _first_cell(results: Results) -> tuple[str, Cell]:
+    (network, _), cell = next(iter(results.cells.items()))
+    return network, cell
+
+
+def _name(results: Results, network: str) -> str:
+    return f"{results.experiment.name}, {network}"

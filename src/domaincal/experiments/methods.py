@@ -1,0 +1,95 @@
+"""Methods of an experiment: a name for tables, and the calibrator behind it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from domaincal._errors import InputError
+from domaincal.calibrators import DomainTemperatureScaling
+from domaincal.calibrators._written import calibrator_from_text, with_parameters
+from domaincal.experiments.python_files import file_digest, from_file, is_in_file
+
+ORACLE = "oracle"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method by its name and by what is written for it.
+
+    Parameters
+    ----------
+    name : str
+        In tables and figures.
+    text : str
+        As on the command line, e.g. ``"md-ts:head=ridge"``; ``"mine.py:Mine"``, a class or a
+        function without arguments in a file; or ``"oracle"``: temperature scaling fitted on the
+        very rows that are scored, domain by domain, with their labels. Nobody has those; it shows
+        what one temperature for each domain could do at best.
+    folder : Path, optional
+        Where the file is.
+
+    Examples
+    --------
+    >>> Method("MD-TS ridge", "md-ts:head=ridge").head
+    'ridge'
+    """
+
+    name: str
+    text: str
+    folder: Path = field(default=Path(), compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise InputError(
+                f"the method {self.name!r} must be a text such as 'md-ts:head=ridge', got "
+                f"{self.text!r}."
+            )
+        self.calibrator()  # what is wrong is wrong at once
+
+    @property
+    def is_oracle(self) -> bool:
+        """Whether it looks at the labels of the rows that are scored."""
+        return self.text == ORACLE
+
+    @property
+    def ind_only(self) -> bool:
+        """Whether it has nothing to say of unseen domains."""
+        return isinstance(self.calibrator(), DomainTemperatureScaling) and not self.is_oracle
+
+    @property
+    def head(self) -> str:
+        """The head of MD-TS."""
+        head = getattr(self.calibrator(), "head", "")
+        return head if isinstance(head, str) else type(head).__name__
+
+    def calibrator(self) -> Any:
+        """A new calibrator."""
+        if self.is_oracle:
+            return DomainTemperatureScaling()
+        if not is_in_file(self.text):
+            return calibrator_from_text(self.text)
+        file, name, *pairs = self.text.split(":")
+        made = from_file(f"{file}:{name}", self.folder)()
+        if not hasattr(made, "predict_confidence"):
+            raise InputError(
+                f"{self.text!r} gives {type(made).__name__}, which is no calibrator: it has no "
+                "predict_confidence."
+            )
+        return with_parameters(made, name, pairs)
+
+    def definition(self) -> dict[str, Any]:
+        """What decides the numbers."""
+        code = file_digest(self.text, self.folder) if is_in_file(self.text) else None
+        return {"text": self.text, "code": code}
+
+
+#: The methods of the paper's main comparison, that of seen domains, and the bound.
+MSP, TS, MD_TS = Method("MSP", "msp"), Method("TS", "ts"), Method("MD-TS", "md-ts")
+DOMAIN_TS = Method("T_k", "domain-ts")
+LABEL_ORACLE = Method(ORACLE, ORACLE)
+MAIN = (MSP, TS, MD_TS, DOMAIN_TS, LABEL_ORACLE)
+HEADS = (
+    Method("OLS", "md-ts"),
+    *(Method(name, f"md-ts:head={name.lower()}") for name in ("Ridge", "Huber", "KRR", "KNN")),
+)
+BINNING = (Method("HistBin", "histogram"), Method("Isotonic", "isotonic"), Method("BBQ", "bbq"))

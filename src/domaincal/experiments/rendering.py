@@ -1,0 +1,96 @@
+"""A table of texts as plain text, Markdown or LaTeX."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_LATEX = str.maketrans({
+    "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}",
+    "±": r"$\pm$", "|": r"\textbar{}", "<": r"\textless{}", ">": r"\textgreater{}",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Line:
+    """A name and its numbers; ``best`` says which of them to print in bold."""
+
+    name: str
+    numbers: tuple[str, ...]
+    best: int | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines under a heading."""
+
+    heading: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Texts in blocks of lines: a name first, then one number for each column."""
+
+    title: str
+    name_column: str
+    columns: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    notes: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Plain text; the best is marked by a star."""
+        rows = {
+            line: [line.name, *_marked(line, "", "*")]
+            for block in self.blocks
+            for line in block.lines
+        }
+        header = [self.name_column, *self.columns]
+        widths = [max(map(len, column)) for column in zip(header, *rows.values(), strict=True)]
+
+        def joined(values: Sequence[str]) -> str:
+            first, *others = values
+            parts = [v.rjust(w) for v, w in zip(others, widths[1:], strict=True)]
+            return "  ".join([first.ljust(widths[0]), *parts]).rstrip()
+
+        rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+        lines = [self.title, "", joined(header)]
+        for block in self.blocks:
+            lines += [rule, block.heading, *(joined(rows[line]) for line in block.lines)]
+        return "\n".join([*lines, rule, *self.notes]) + "\n"
+
+    def markdown(self) -> str:
+        """A table of Markdown."""
+        empty = [""] * len(self.columns)
+        rows = [[self.name_column, *self.columns], ["---", *(["---:"] * len(self.columns))]]
+        for block in self.blocks:
+            rows.append([f"*{block.heading}*", *empty])
+            rows += [[line.name, *_marked(line, "**", "**")] for line in block.lines]
+        lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]
+        notes = [f"\n{note}" for note in self.notes]
+        return "\n".join([f"**{self.title}**", "", *lines, *notes]) + "\n"
+
+    def latex(self) -> str:
+        """A table of LaTeX, for the package booktabs."""
+        body = []
+        for block in self.blocks:
+            heading = block.heading.translate(_LATEX)
+            body += [r"\midrule", rf"\multicolumn{{{1 + len(self.columns)}}}{{l}}{{{heading}}} \\"]
+            for line in block.lines:
+                numbers = [number.translate(_LATEX) for number in line.numbers]
+                if line.best is not None:
+                    numbers[line.best] = rf"\textbf{{{numbers[line.best]}}}"
+                body.append(" & ".join([line.name.translate(_LATEX), *numbers]) + r" \\")
+        head = " & ".join(name.translate(_LATEX) for name in (self.name_column, *self.columns))
+        caption = " ".join(text.translate(_LATEX) for text in (f"{self.title}.", *self.notes))
+        return "\n".join([
+            r"\begin{table}", r"\centering", rf"\caption{{{caption}}}",
+            rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}", r"\toprule", head + r" \\", *body,
+            r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
+        ])  # fmt: skip
+
+
+def _marked(line: Line, before: str, after: str) -> list[str]:
+    return [
+        f"{before}{number}{after}" if k == line.best else number
+        for k, number in enumerate(line.numbers)
+    ]
