@@ -5,8 +5,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.stats import norm, ttest_rel
 
 import domaincal as dc

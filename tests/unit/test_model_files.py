@@ -6,8 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from sklearn.base import clone

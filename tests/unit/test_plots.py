@@ -39,6 +39,7 @@ def _close():
 
 @pytest.mark.parametrize("draw", PLOTS.values(), ids=PLOTS)
 def test_a_drawing_goes_to_the_given_axes_and_changes_nothing_else(draw):
+    pyplot.close("all")  # what doctests left
     before = dict(matplotlib.rcParams)
     figure = matplotlib.figure.Figure()
     ax = figure.subplots()

@@ -14,8 +14,7 @@ from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_logits, non_finite_logits
 from domaincal.calibrators._card import card
 from domaincal.data.fingerprint import fingerprint
-from domaincal.kernels import plain
-from domaincal.kernels import rows as kernels
+from domaincal.kernels import plain, rows as kernels
 from domaincal.statistics.blocks import Workers, row_blocks
 
 LearnedTypes: TypeAlias = Mapping[str, type | tuple[type, ...]]

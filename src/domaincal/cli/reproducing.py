@@ -74,8 +74,7 @@ def _print_table(made: Made, form: str) -> None:
         return
     if form == "text":
         printed = made.table.printed
-        (*lines,) = printed.text().splitlines()[: -len(printed.notes) or None]
-        emit("\n".join(lines))
+        emit(replace(printed, notes=()).text().rstrip())
         for text in (*printed.notes, *made.sentences):
             say(text)
         emit("")

@@ -3,7 +3,8 @@
 import json
 import platform
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -219,8 +220,9 @@ def run_experiment(
     # Repeat by repeat, partition by partition: rows are made and split once.
     missing.sort(key=lambda name: (name[0], name[1].repeat, name[1].partition.name, name[1].split))
     for network, cell in track(missing):
-        rows = at_hand.rows(by_network[network], cell)
-        done = compute_cell(cell.method, rows, n_bins=experiment.bins)
+        with _said_where(network, cell):
+            rows = at_hand.rows(by_network[network], cell)
+            done = compute_cell(cell.method, rows, n_bins=experiment.bins)
         write_cell(cell_path(store, keys[network, cell]), done, keys[network, cell])
         cells[network, cell] = done
     return Results(experiment, {name: cells[name] for name in keys})
@@ -270,6 +272,17 @@ def _key(experiment: Experiment, source: DataSource, cell: Asked) -> dict[str, A
         "bins": experiment.bins,
         "domaincal": version("domaincal"),
     }
+
+
+@contextmanager
+def _said_where(network: str, cell: Asked) -> Iterator[None]:
+    """Warnings say which method they are about, and where."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    place = f"{cell.method.name!r} on {network!r}, {cell.partition.name!r}, repeat {cell.repeat}"
+    for warning in caught:
+        warnings.warn(f"{place}: {warning.message}", warning.category, stacklevel=4)
 
 
 class _AtHand:

@@ -42,8 +42,9 @@ def ece_table(runs: Sequence[Results], methods: Sequence[Method], title: str, pa
     numbers["value"] = 100 * means[score]
     numbers["standard_error"] = 100 * means[f"{score}_standard_error"]
     error = (
-        "±: standard error: repeats are averaged within a domain, then the standard deviation over "
-        "the domains is divided by the root of their number."
+        "In brackets: domains, over all repeats. ±: standard error: repeats are averaged within a "
+        "domain, then the standard deviation over the domains is divided by the root of their "
+        "number. *: the lowest that needs no labels of the domain."
     )
     return _table(numbers, runs, methods, title, paper, [error])
 
@@ -59,7 +60,9 @@ def pooled_table(
         "repeats": grouped.size(), "value": 100 * grouped.mean(),
         "standard_error": 100 * grouped.std(ddof=1) / grouped.size() ** 0.5,
     }).reset_index()  # fmt: skip
-    error = "±: standard error over the repeats; there are no domains to take it over."
+    error = (
+        "±: standard error over the repeats; there are no domains to take it over. *: the lowest."
+    )
     return _table(numbers, runs, methods, title, paper, [error])
 
 

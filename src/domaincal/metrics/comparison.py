@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm as normal
-from scipy.stats import t as student
+from scipy.stats import norm as normal, t as student
 
 from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike, FloatArray

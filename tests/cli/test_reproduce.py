@@ -1,0 +1,348 @@
+"""Every table and figure, end to end on the embedded benchmark, with few images."""
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import domaincal as dc
+from domaincal.cli import main
+from domaincal.experiments.demo import demo_experiment
+from domaincal.experiments.methods import BINNING, HEADS, MAIN, MD_TS, MSP, TS
+from domaincal.experiments.rendering import Block, Line, TextTable
+from domaincal.experiments.runner import run_experiment
+from domaincal.experiments.tables import ece_table
+from domaincal.experiments.targets import TARGETS, reproduce
+from domaincal.experiments.words import verdicts
+from support import small_domains
+
+matplotlib = pytest.importorskip("matplotlib", reason="needs the extra plots")
+pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
+
+DIGITS = dc.read_experiment("digits-c")
+
+
+def _small(text):
+    return text.replace('{source = "digits-c"}', '{source = "digits-c", n_images = 24, n_jobs = 1}')
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """``reproduce all`` of Digits-C with 24 images and 2 repeats."""
+    pytest.importorskip("imagecorruptions", reason="needs the extra corruptions")
+    from importlib.resources import files
+
+    folder = tmp_path_factory.mktemp("digits")
+    shipped = (files("domaincal.experiments") / "definitions/digits-c.toml").read_text()
+    (folder / "small.toml").write_text(_small(shipped))
+    before = dict(matplotlib.rcParams)
+    result = CliRunner().invoke(
+        main, ["reproduce", "all", "--experiment", str(folder / "small.toml"), "--repeats", "2",
+               "-o", str(folder / "out")],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert dict(matplotlib.rcParams) == before
+    return folder / "out", result
+
+
+def test_all_is_everything(made):
+    folder, result = made
+    for name, target in TARGETS.items():
+        suffixes = (".txt", ".md", ".tex", ".csv") if target.is_table else (".png", ".svg")
+        for suffix in suffixes:
+            assert (folder / name).with_suffix(suffix).stat().st_size > 200, name
+    assert len(TARGETS) == 4 + 6 + 8
+    for k in range(1, 7):
+        assert f"Table {k}: " in result.stdout
+
+
+@pytest.mark.parametrize("name", [n for n, t in TARGETS.items() if not t.is_table])
+def test_figures_can_be_read(made, name):
+    folder, _ = made
+    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    root = ElementTree.parse(folder / f"{name}.svg").getroot()
+    assert root.tag.endswith("svg")
+
+
+TABLES = {
+    "table-1": (MAIN, "unseen-severities", "ece"),
+    "table-2": (MAIN, "unseen-severities", "gap"),
+    "table-3": (HEADS, "unseen-severities", "ece"),
+    "table-5": (BINNING, "unseen-severities", "ece"),
+    "table-6": (MAIN, "unseen-severity-5", "ece"),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_numbers_of_a_table_are_means_of_the_results(made, name):
+    folder, _ = made
+    methods, partition, score = TABLES[name]
+    numbers = pd.read_csv(folder / f"{name}.csv")
+    assert set(numbers["method"]) == {method.name for method in methods}
+    assert set(numbers["partition"]) == {partition}
+    assert set(numbers["split"]) == {"row"}
+    results = pd.read_csv(folder / "results.csv")
+    for row in numbers.itertuples():
+        own = results.query(
+            "partition == @row.partition and split == 'row' and method == @row.method and "
+            "kind == @row.kind"
+        )
+        per_domain = own.groupby("domain")[score].mean()
+        assert row.value == pytest.approx(100 * per_domain.mean(), rel=1e-4)
+        error = 100 * per_domain.std(ddof=1) / len(per_domain) ** 0.5
+        assert row.standard_error == pytest.approx(error, rel=1e-4)
+        assert row.n_domains == len(per_domain)
+    text = (folder / f"{name}.txt").read_text()
+    for row in numbers.itertuples():
+        assert f"{row.value:.2f} ± {row.standard_error:.2f}" in text
+
+
+def test_the_pooled_table_has_its_error_over_repeats(made):
+    folder, _ = made
+    numbers = pd.read_csv(folder / "table-4.csv").set_index(["kind", "method"])
+    pooled = pd.read_csv(folder / "pooled.csv").query(
+        "partition == 'unseen-severities' and split == 'row'"
+    )
+    for key, row in numbers.iterrows():
+        own = pooled[(pooled["kind"] == key[0]) & (pooled["method"] == key[1])]["ece"]
+        assert len(own) == 2
+        assert row["value"] == pytest.approx(100 * own.mean(), rel=1e-4)
+        assert row["standard_error"] == pytest.approx(100 * own.std() / 2**0.5, rel=1e-4)
+
+
+def test_the_summary_has_every_partition_split_and_method(made):
+    folder, _ = made
+    numbers = pd.read_csv(folder / "summary.csv")
+    assert set(numbers["partition"]) == {p.name for p in DIGITS.partitions}
+    assert set(numbers["split"]) == {"row", "group"}
+    assert set(numbers["method"]) == {m.name for m in DIGITS.methods}
+    # 5 methods InD, all but T_k OOD where there are OOD domains.
+    assert len(numbers) == 2 * (8 * 5 + 6 * 4)
+    text = (folder / "summary.txt").read_text()
+    assert len(re.findall(r"^Digits-C, MLP, .*MD-TS (beats|LOSES|does not)", text, re.M)) == 8
+
+
+def test_what_is_there_is_not_computed_again(made):
+    folder, _ = made
+    before = {p.name: p.stat().st_mtime_ns for p in (folder / "cells").iterdir()}
+    table = (folder / "table-1.csv").read_bytes()
+    result = CliRunner().invoke(
+        main, ["reproduce", "table-1", "--experiment", str(folder.parent / "small.toml"),
+               "--repeats", "2", "-o", str(folder), "--json"],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert {p.name: p.stat().st_mtime_ns for p in (folder / "cells").iterdir()} == before
+    document = json.loads(result.stdout)
+    numbers = document["targets"]["table-1"]["numbers"]
+    assert len(numbers) == 9
+    assert numbers[0]["paper"] is None
+    assert (folder / "table-1.csv").read_bytes() == table
+    assert document["provenance"][0]["experiment"] == "Digits-C"
+
+
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [("markdown", "**Table 1: "), ("latex", "\\begin{table}"), ("csv", "data,network,partition")],
+)
+def test_forms_of_a_table(made, form, start):
+    folder, _ = made
+    result = CliRunner().invoke(
+        main, ["reproduce", "table-1", "--experiment", str(folder.parent / "small.toml"),
+               "--repeats", "2", "-o", str(folder), "--format", form],
+    )  # fmt: skip
+    assert result.stdout.startswith(start)
+
+
+@pytest.fixture
+def paper_like(tmp_path):
+    """Files that bear the names of the paper's data."""
+    for name, network in [("imagenet-c", "resnet-50"), ("rxrx1", "resnet-50")]:
+        data = small_domains(n_rows=40)
+        if name == "imagenet-c":
+            names = ["clean", *(f"fog-{k}" for k in range(1, 6))]
+        else:
+            names = ["HEPG2-08", "HUVEC-17", "RPE-08", "U2OS-04", "HUVEC-18", "RPE-09"]
+        domains = np.array(names)[np.unique(data.domains, return_inverse=True)[1]]
+        (tmp_path / name).mkdir()
+        dc.write(replace(data, domains=domains), tmp_path / name / network)
+    return tmp_path
+
+
+def test_the_papers_cells_stand_beside_ours_and_slips_are_marked(paper_like):
+    result = CliRunner().invoke(
+        main, ["reproduce", "table-1", "table-3", "--experiment", "imagenet-c", "--experiment",
+               "rxrx1", "--data", str(paper_like), "-o", str(paper_like / "out"), "--repeats", "1"],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    text = (paper_like / "out/table-1.txt").read_text()
+    assert "ImageNet-C, ResNet-50: severities 2, 3, 4 unseen" in text
+    assert re.search(r"^InD, paper +7.36 ± 0.28 +5.80 ± 0.10 +3.84 ± 0.05$", text, re.M)
+    assert re.search(r"^InD, paper +26.22 ± 0.38 \[1\] +9.83 ± 0.57 +2.85 ± 0.17$", text, re.M)
+    assert re.search(r"^\[1\] The paper's cell is doubtful: .*repeats", text, re.M)
+    numbers = pd.read_csv(paper_like / "out/table-1.csv")
+    cell = numbers.query("data == 'RxRx1' and kind == 'OOD' and method == 'MD-TS'").iloc[0]
+    assert (cell["paper"], cell["paper_standard_error"]) == (5.25, 0.11)
+    assert numbers.query("method == 'oracle'")["paper"].isna().all()
+    heads = (paper_like / "out/table-3.txt").read_text()
+    assert re.search(r"^OOD, paper +5.25 +5.26 +5.29 +4.99 +5.44$", heads, re.M)
+    assert "EfficientNet-b1 is left out" in result.stderr
+
+
+def test_paper_cells_are_those_of_the_paper():
+    cells = dc.paper_cells()
+    assert cells.groupby("table").size().to_dict() == {1: 60, 2: 36, 3: 30, 4: 60, 5: 60, 6: 24}
+    keys = ["table", "dataset", "architecture", "kind", "method", "head"]
+    assert not cells.duplicated(keys).any()
+    # OLS of table 3 is MD-TS of table 1; both are sorted as printed.
+    ols = cells.query("table == 3 and head == 'ols'")["value"].tolist()
+    main_table = cells.query("table == 1 and dataset == 'RxRx1' and method == 'MD-TS'")
+    assert ols == main_table["value"].tolist()
+    # |mean confidence - accuracy| <= ECE wherever no slip is marked, within rounding.
+    wide = cells[cells["slip"] == ""].pivot_table(
+        index=["dataset", "architecture", "kind", "method"], columns="table", values="value"
+    )
+    both = wide[[1, 2]].dropna()
+    assert (both[2] <= both[1] + 0.025).all()
+    assert cells["slip"].ne("").sum() == 17
+
+
+def test_a_list_and_wrong_names(tmp_path):
+    runner = CliRunner()
+    listed = runner.invoke(main, ["reproduce", "--list"])
+    assert [line.split()[0] for line in listed.stdout.splitlines()[:-1]] == [*TARGETS, "all"]
+    assert json.loads(runner.invoke(main, ["reproduce", "--list", "--json"]).stdout)["targets"]
+    assert runner.invoke(main, ["reproduce"]).exit_code == 2
+    out = ["-o", str(tmp_path / "out")]
+    wrong = runner.invoke(main, ["reproduce", "table-9", *out])
+    assert wrong.exit_code == 1
+    assert "there is no target 'table-9'; choose from summary" in wrong.stderr
+    lacking = runner.invoke(main, ["reproduce", "table-6", "--experiment", "gldv2", *out])
+    assert "table-6 needs the partition unseen-severity-5" in lacking.stderr
+    absent = runner.invoke(main, ["reproduce", "table-1", "--experiment", "gldv2", *out])
+    assert "no data of 'GLDv2' are there" in absent.stderr
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    result = CliRunner().invoke(main, ["reproduce", "table-1", "-o", str(tmp_path)])
+    assert "holds other files" in result.stderr
+    result = CliRunner().invoke(main, ["demo", "-o", str(tmp_path / "thesis.tex")])
+    assert "is no folder" in result.stderr
+
+
+def _results(tmp_path, ece):
+    """Results whose ECE are made up: one list for each method, OOD domains in order."""
+    dc.write(small_domains(), tmp_path / "mine.npz")
+    (tmp_path / "mine.toml").write_text(
+        'name = "mine"\ndata = {net = "mine.npz"}\nmethods = {MSP = "msp", TS = "ts", '
+        'MD-TS = "md-ts"}\npartitions = [{name = "p", title = "new ones", ood = ["*-[345]"]}]'
+    )
+    results = run_experiment(dc.read_experiment(tmp_path / "mine.toml"), tmp_path / "out")
+    table = results.table
+    for method, values in ece.items():
+        chosen = (table["method"] == method) & (table["kind"] == "OOD")
+        table.loc[chosen, "ece"] = values
+    return results
+
+
+@pytest.mark.parametrize(
+    ("ece", "said"),
+    [
+        (
+            [0.30, 0.31, 0.32],
+            "MD-TS LOSES to TS (ECE 31.00% against 10.00%, MD-TS lower in 0 of 3)",
+        ),
+        ([0.01, 0.011, 0.012], "MD-TS beats TS (ECE 1.10% against 10.00%, MD-TS lower in 3 of 3)"),
+        ([0.05, 0.12, 0.12], "does not differ clearly from TS on average, but TS is lower in most"),
+    ],
+)
+def test_words_say_plainly_who_wins(tmp_path, ece, said):
+    results = _results(tmp_path, {"TS": [0.1, 0.1, 0.1], "MD-TS": ece, "MSP": [0.2, 0.2, 0.2]})
+    (sentence,) = verdicts(results)
+    assert sentence.startswith("mine, net, new ones (OOD): MD-TS ")
+    assert said in sentence
+
+
+def test_the_best_is_the_lowest_that_anybody_could_use(tmp_path):
+    results = _results(tmp_path, {"TS": [0.1] * 3, "MD-TS": [0.2] * 3, "MSP": [0.3] * 3})
+    table = ece_table([results], (MSP, TS, MD_TS), "t", None)
+    assert table.printed.blocks[0].lines[1].best == 1
+
+
+def test_text_is_escaped_in_each_form():
+    line = Line("a_b", ("1.00 ± 0.10", "50%"), best=0)
+    table = TextTable("T_k & co", "domains", ("x|y", "z"), (Block("100% {new}", (line,)),), ("#1",))
+    assert r"\textbf{1.00 $\pm$ 0.10} & 50\% \\" in table.latex()
+    assert r"T\_k \& co" in table.latex()
+    assert r"\multicolumn{3}{l}{100\% \{new\}} \\" in table.latex()
+    assert r"x\|y" in table.markdown()
+    assert "| a_b | **1.00 ± 0.10** | 50% |" in table.markdown()
+    assert "1.00 ± 0.10*" in table.text()
+
+
+def test_the_demo(tmp_path, monkeypatch):
+    pytest.importorskip("imagecorruptions", reason="needs the extra corruptions")
+    from domaincal.experiments import data_sources
+
+    small = data_sources._SHIPPED["digits-c"]
+    monkeypatch.setitem(
+        data_sources._SHIPPED, "digits-c", lambda seed: small.func(seed, n_images=20)
+    )
+    arguments = ["demo", "--repeats", "1", "--binning"]
+    first = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "a")])
+    assert first.exit_code == 0, first.output
+    lines = first.stdout.splitlines()
+    for title in ("severities 2, 3, 4 unseen", "severity 5 unseen", "noise and blur unseen"):
+        assert f"Digits-C, MLP: {title}" in lines
+        assert f"Digits-C, MLP: {title}, disjoint in groups" in lines
+        assert any(line.startswith(f"Digits-C, MLP, {title} (OOD): MD-TS ") for line in lines)
+    assert "MSP" in lines[2]
+    assert "oracle" in lines[2]
+    assert "BBQ" in lines[2]
+    for name in ("domains", "accuracy", "temperatures"):
+        assert (tmp_path / f"a/{name}.png").exists()
+    second = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "b")])
+    assert (tmp_path / "a/results.csv").read_bytes() == (tmp_path / "b/results.csv").read_bytes()
+    assert second.stdout.splitlines()[:-3] == lines[:-3]
+
+
+def test_the_demo_is_the_embedded_benchmark_and_nothing_else_is_chosen():
+    experiment = demo_experiment()
+    assert [p.name for p in experiment.partitions] == [
+        "unseen-severities", "unseen-severity-5", "unseen-types",
+    ]  # fmt: skip
+    assert (experiment.repeats, experiment.seed, experiment.bins) == (5, 0, 20)
+    assert experiment.methods == DIGITS.methods
+    more = demo_experiment(heads=True, binning=True, seed=7)
+    assert len(more.methods) == 5 + 4 + 3
+    assert more.seed == 7
+
+
+def test_figures_are_the_same_files_again_and_left_out_without_matplotlib(tmp_path, monkeypatch):
+    dc.write(small_domains(), tmp_path / "mine.npz")
+    (tmp_path / "mine.toml").write_text(
+        'name = "mine"\ndata = {net = "mine.npz"}\npartitions = [{name = "p", ood = ["*-5"]}]'
+    )
+    experiment = dc.read_experiment(tmp_path / "mine.toml")
+    for out in ("a", "b"):
+        reproduce(["figure-3", "temperatures"], [experiment], tmp_path / out)
+    for name in ("figure-3.png", "figure-3.svg", "temperatures.svg"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+    from domaincal.cli import reproducing
+
+    def absent(module, **_):
+        raise dc.MissingDependencyError(f"{module} is not there")
+
+    monkeypatch.setattr(reproducing, "require", absent)
+    arguments = ["--experiment", str(tmp_path / "mine.toml"), "-o", str(tmp_path / "c")]
+    result = CliRunner().invoke(main, ["reproduce", "table-1", "figure-3", *arguments])
+    assert result.exit_code == 0, result.output
+    assert "figure-3 are left out: pip install 'domaincal[plots]'" in result.stderr
+    result = CliRunner().invoke(main, ["reproduce", "figure-3", *arguments])
+    assert result.exit_code == 1

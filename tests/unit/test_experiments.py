@@ -1,0 +1,440 @@
+"""The runner: the protocol's numbers, every cell once, and what a definition may say."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import domaincal as dc
+from domaincal.data.splits import half_mask
+from domaincal.experiments import cells, runner
+from domaincal.experiments.methods import Method
+from domaincal.experiments.runner import asked_by, means_over_domains, write_results
+from support import small_domains
+
+pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
+
+TOML = """
+name = "mine"
+bins = 10
+repeats = 2
+seed = 3
+partitions = [{name = "new", title = "two unseen", ood = ["*-[45]"]}, "all"]
+
+[data]
+net = "mine.npz"
+
+[methods]
+MSP = "msp"
+TS = "ts"
+MD-TS = "md-ts"
+T_k = "domain-ts"
+oracle = "oracle"
+"""
+
+
+@pytest.fixture
+def data():
+    made = small_domains(n_rows=60)
+    return replace(made, groups=np.tile(np.arange(60), 6))
+
+
+@pytest.fixture
+def folder(tmp_path, data):
+    dc.write(data, tmp_path / "mine.npz")
+    (tmp_path / "mine.toml").write_text(TOML)
+    return tmp_path
+
+
+def _run(folder, text=TOML, out="out", **options):
+    (folder / "mine.toml").write_text(text)
+    return dc.run_experiment(dc.read_experiment(folder / "mine.toml"), folder / out, **options)
+
+
+def _rows(results, **values):
+    table = results.table
+    for key, value in values.items():
+        table = table[table[key] == value]
+    return table.reset_index(drop=True)
+
+
+def test_the_table_is_that_of_the_protocol(folder, data):
+    results = _run(folder)
+    for repeat in (0, 1):
+        expected = dc.evaluate_split(
+            {"MSP": dc.MaxSoftmax(), "TS": dc.TemperatureScaling(),
+             "MD-TS": dc.MultiDomainTemperatureScaling()},
+            data, ood="*-[45]", by="row", n_bins=10, random_state=3 + repeat,
+        )  # fmt: skip
+        for method in ("MSP", "TS", "MD-TS"):
+            mine = _rows(results, partition="new", repeat=repeat, method=method)
+            own = expected[expected["method"] == method].reset_index(drop=True)
+            columns = ["kind", "domain", "n", "accuracy", "mean_confidence", "ece", "floor",
+                       "excess", "gap", "nll", "brier"]  # fmt: skip
+            pd.testing.assert_frame_equal(mine[columns], own[columns], check_dtype=False)
+    assert set(results.table["head"]) == {"", "ols"}
+    assert results.table["head"][results.table["method"] == "MD-TS"].eq("ols").all()
+
+
+def test_the_oracle_is_temperature_scaling_in_sample_on_each_scored_domain(folder, data):
+    results = _run(folder)
+    rows = _rows(results, partition="new", repeat=0, method="oracle", kind="OOD")
+    for domain, ece in zip(rows["domain"], rows["ece"], strict=True):
+        own = data.select(data.domains == domain)
+        fitted = dc.TemperatureScaling().fit(own.logits, own.labels)
+        p = fitted.predict_proba(own.logits)
+        assert ece == pytest.approx(dc.expected_calibration_error(p, own.labels, n_bins=10))
+    # InD: the half that is scored, not the half that calibrates.
+    first = half_mask(data, by="row", random_state=3)
+    own = data.select(~first & (data.domains == "domain-0"))
+    p = dc.TemperatureScaling().fit(own.logits, own.labels).predict_proba(own.logits)
+    row = _rows(results, partition="all", repeat=0, method="oracle", domain="domain-0")
+    expected = dc.expected_calibration_error(p, own.labels, n_bins=10)
+    assert row["ece"].item() == pytest.approx(expected)
+
+
+def test_domain_temperatures_are_scored_on_seen_domains_only(folder):
+    results = _run(folder)
+    assert set(_rows(results, method="T_k")["kind"]) == {"InD"}
+    assert set(_rows(results, method="TS", partition="new")["kind"]) == {"InD", "OOD"}
+
+
+def test_pooled_scores_are_those_of_all_rows(folder, data):
+    results = _run(folder)
+    chosen = results.pooled.query("partition == 'new' and repeat == 0 and kind == 'OOD'")
+    outside = data.select(np.isin(data.domains, ["domain-4", "domain-5"]))
+    p = dc.MaxSoftmax().fit(outside.logits, outside.labels).predict_proba(outside.logits)
+    msp = chosen[chosen["method"] == "MSP"].iloc[0]
+    assert msp["n"] == len(outside)
+    assert msp["ece"] == pytest.approx(dc.expected_calibration_error(p, outside.labels, n_bins=10))
+    mean = _rows(results, partition="new", repeat=0, kind="OOD", method="MSP")["ece"].mean()
+    assert msp["ece"] <= mean + 1e-12  # domains of equal size
+
+
+def test_temperatures_are_those_of_the_temperature_table(folder, data):
+    results = _run(folder)
+    rows = _rows(results, partition="all", repeat=1, method="MD-TS").set_index("domain")
+    train, test = dc.split_halves(data, by="row", random_state=4)
+    fitted = dc.MultiDomainTemperatureScaling()
+    fitted.fit(train.logits, train.labels, features=train.features, domains=train.domains)
+    expected = dc.temperature_table(fitted, test).set_index("domain")
+    for column in ("learned", "predicted", "low", "high"):
+        np.testing.assert_allclose(rows[column], expected[column])
+
+
+def test_means_average_repeats_within_a_domain_first():
+    table = pd.DataFrame({
+        "data": "d", "network": "n", "partition": "p", "split": "row", "head": "",
+        "method": "TS", "kind": "OOD", "repeat": [0, 1, 0, 1, 0],
+        "domain": ["a", "a", "b", "b", "c"],
+        **{score: [1.0, 3.0, 4.0, 6.0, 8.0] for score in runner.SCORES},
+    })  # fmt: skip
+    row = means_over_domains(table).iloc[0]
+    assert row["ece"] == pytest.approx((2 + 5 + 8) / 3)
+    assert row["ece_standard_error"] == pytest.approx(3.0 / np.sqrt(3))  # sd of 2, 5, 8 is 3
+    assert (row["n_domains"], row["repeats"]) == (3, 2)
+
+
+def test_groups_are_on_one_side(folder, data, monkeypatch):
+    text = TOML.replace("seed = 3", 'seed = 3\nsplits = ["row", "group"]')
+    seen = []
+    compute = runner.compute_cell
+
+    def spy(method, rows, **options):
+        seen.append((set(rows.train.groups), {k: set(v.groups) for k, v in rows.scored.items()}))
+        return compute(method, rows, **options)
+
+    monkeypatch.setattr(runner, "compute_cell", spy)
+    results = _run(folder, text)
+    assert set(results.table["split"]) == {"row", "group"}
+    disjoint = [not any(train & own for own in scored.values()) for train, scored in seen]
+    assert sum(disjoint) == len(seen) // 2
+
+
+def _count_fits(monkeypatch):
+    fits = []
+    original = cells.compute_cell
+    monkeypatch.setattr(
+        runner,
+        "compute_cell",
+        lambda method, *a, **k: (fits.append(method), original(method, *a, **k))[1],
+    )
+    return fits
+
+
+def test_what_is_there_is_not_fitted_again(folder, monkeypatch):
+    fits = _count_fits(monkeypatch)
+    whole = _run(folder)
+    assert len(fits) == 2 * 2 * 5
+    again = _run(folder)
+    assert len(fits) == 20
+    pd.testing.assert_frame_equal(again.table, whole.table)
+    # One more method, one more repeat: only those.
+    _run(folder, TOML.replace('MSP = "msp"', 'MSP = "msp"\niso = "isotonic"'))
+    assert len(fits) == 20 + 4
+    _run(folder, TOML.replace("repeats = 2", "repeats = 3"))
+    assert len(fits) == 24 + 10
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("bins = 10", "bins = 12"),
+        ("seed = 3", "seed = 9"),
+        ('ood = ["*-[45]"]', 'ood = ["*-5"]'),
+        ('"md-ts"', '"md-ts:head=ridge"'),
+        ("seed = 3", 'seed = 3\nsplits = ["group"]'),
+    ],
+)
+def test_what_decides_the_numbers_decides_the_cell(folder, old, new, monkeypatch):
+    first = _run(folder)
+    fits = _count_fits(monkeypatch)
+    second = _run(folder, TOML.replace(old, new))
+    assert fits
+    assert not first.table["ece"].equals(second.table["ece"])
+    fresh = _run(folder, TOML.replace(old, new), out="fresh")
+    pd.testing.assert_frame_equal(second.table, fresh.table)
+
+
+def test_other_data_are_other_cells(folder, monkeypatch):
+    _run(folder)
+    fits = _count_fits(monkeypatch)
+    dc.write(replace(small_domains(seed=1, n_rows=60)), folder / "mine.npz")
+    _run(folder)
+    assert len(fits) == 20
+
+
+def test_a_damaged_cell_is_made_again(folder, monkeypatch):
+    whole = _run(folder)
+    paths = sorted((folder / "out/cells").iterdir())
+    paths[0].write_bytes(b"nonsense")
+    paths[1].write_bytes(paths[1].read_bytes()[:-9])
+    os.replace(paths[3], paths[2])  # a cell under the name of another
+    fits = _count_fits(monkeypatch)
+    again = _run(folder)
+    assert len(fits) == 4
+    pd.testing.assert_frame_equal(again.table, whole.table)
+
+
+MORTAL = """
+import os, signal
+from pathlib import Path
+import domaincal as dc
+
+class Mortal(dc.TemperatureScaling):
+    def fit(self, *args, **options):
+        log = Path(__file__).with_name("log")
+        log.open("a").write("x")
+        if len(log.read_text()) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().fit(*args, **options)
+"""
+
+
+def test_after_kill_minus_9_it_goes_on(folder):
+    (folder / "mortal.py").write_text(MORTAL)
+    text = TOML.replace('TS = "ts"\n', 'TS = "mortal.py:Mortal"\n')
+    (folder / "mine.toml").write_text(text)
+    command = [sys.executable, "-m", "domaincal", "reproduce", "summary", "--experiment",
+               folder / "mine.toml", "-o", folder / "out"]  # fmt: skip
+    killed = subprocess.run(command, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    kept = {p.name: p.stat().st_mtime_ns for p in (folder / "out/cells").glob("*.safetensors")}
+    assert 2 <= len(kept) < 20
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    now = {p.name: p.stat().st_mtime_ns for p in (folder / "out/cells").glob("*.safetensors")}
+    assert len(now) == 20
+    assert kept.items() <= now.items()  # untouched
+    assert len((folder / "log").read_text()) == 5  # two before, one in vain, two after
+    plain = _run(folder, TOML, out="plain").table
+    table = pd.read_csv(folder / "out/results.csv", keep_default_na=False)
+    np.testing.assert_allclose(table["ece"], plain["ece"], rtol=1e-8)
+
+
+def test_the_same_experiment_gives_the_same_files(folder):
+    for out in ("a", "b"):
+        write_results([_run(folder, out=out)], folder / out)
+    for name in ("results.csv", "pooled.csv", "means.csv", "provenance.json"):
+        assert (folder / "a" / name).read_bytes() == (folder / "b" / name).read_bytes()
+    table = pd.read_csv(folder / "a/results.csv")
+    assert {"method", "head", "partition", "repeat", "domain", "kind", "n", "accuracy",
+            "mean_confidence", "ece", "floor", "excess", "nll", "brier"} <= set(table)  # fmt: skip
+    assert len(table) == len(_run(folder, out="a").table)
+    known = json.loads((folder / "a/provenance.json").read_text())[0]
+    assert known["versions"]["domaincal"] == dc.__version__
+    assert "sha256" in known["data"]["net"]["fingerprint"]
+    assert known["methods"]["MD-TS"]["text"] == "md-ts"
+
+
+def test_progress_is_told_and_only_of_what_is_left(folder):
+    steps = []
+    _run(folder, track=lambda left: (steps.append(len(left)), left)[1])
+    _run(folder, track=lambda left: (steps.append(len(left)), left)[1])
+    assert steps == [20, 0]
+
+
+def test_some_cells_can_be_asked_for(folder):
+    experiment = dc.read_experiment(folder / "mine.toml")
+    asked = asked_by(experiment, partitions=[experiment.main], methods=experiment.methods[:1])
+    results = dc.run_experiment(experiment, folder / "out", asked=asked)
+    assert set(results.table["method"]) == {"MSP"}
+    assert len(results.only(asked[:1]).table) == len(results.table) / 2
+
+
+def test_warnings_say_where(folder):
+    made = small_domains(n_rows=60)
+    dc.write(
+        replace(made, features=made.features - made.features.mean(axis=0)), folder / "mine.npz"
+    )
+    with pytest.warns(dc.PoorHeadWarning, match=r"'MD-TS' on 'net', 'new', repeat 0: "):
+        _run(folder)
+
+
+OWN = '''
+import numpy as np
+import domaincal as dc
+
+def load(folder, seed, rows=50):
+    """Rows that differ with the seed."""
+    assert (folder / "marker").exists()
+    data, _ = dc.make_multi_domain(n_domains=4, n_rows=rows, random_state=seed)
+    return data
+
+def fixed(rows=50):
+    load.calls = getattr(load, "calls", 0) + 1
+    return dc.make_multi_domain(n_domains=4, n_rows=rows, random_state=0)[0]
+
+def nothing():
+    return 3
+
+class Half(dc.TemperatureScaling):
+    """TS, but half as warm."""
+    def __init__(self, factor=0.5):
+        self.factor = factor
+    def fit(self, *args, **options):
+        super().fit(*args, **options)
+        self.temperature_ *= self.factor
+        return self
+'''
+
+
+def test_data_and_methods_of_ones_own(folder):
+    (folder / "own.py").write_text(OWN)
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere/marker").touch()
+    (folder / "mine.toml").write_text("""
+        name = "own"
+        repeats = 2
+        data = {a = {source = "own.py:load", rows = 40}, b = {source = "own.py:fixed"}}
+        methods = {TS = "ts", half = "own.py:Half", same = "own.py:Half:factor=1.0"}
+    """)
+    experiment = dc.read_experiment(folder / "mine.toml", data=folder / "elsewhere")
+    table = dc.run_experiment(experiment, folder / "out").table
+    assert (table.query("network == 'a'")["n"] == 20).all()
+    assert (table.query("network == 'b'")["n"] == 25).all()
+    ts, half, same = (table[table["method"] == m].reset_index() for m in ("TS", "half", "same"))
+    np.testing.assert_allclose(half["predicted"], ts["predicted"] / 2)
+    np.testing.assert_allclose(same["ece"], ts["ece"])
+    # Other rows in each repeat where the function takes a seed.
+    accuracy = ts.pivot_table(index="domain", columns=["network", "repeat"], values="learned")
+    assert (accuracy["a", 0] != accuracy["a", 1]).all()
+
+
+def test_code_that_changes_is_run_again(folder):
+    (folder / "own.py").write_text(OWN)
+    text = TOML.replace('TS = "ts"', 'TS = "own.py:Half"')
+    first = _run(folder, text).table
+    (folder / "own.py").write_text(OWN.replace("factor=0.5", "factor=0.25"))
+    second = _run(folder, text).table
+    ratio = first["predicted"] / second["predicted"]
+    np.testing.assert_allclose(ratio[first["method"] == "TS"], 2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name = ", "is no TOML"),
+        ("bins = 3", "name is missing"),
+        ('name = "a"', "data is missing"),
+        ('name = "a"\ndata = {}', "sources of 'a' is empty"),
+        ('name = "a"\ndata = {n = 3}', "must be the path of a file or a table"),
+        ('name = "a"\ndata = {n = {source = "nowhere"}}', "source 'nowhere'; write the path"),
+        ('name = "a"\ndata = {n = {source = "no.py:load"}}', "no file .*no.py"),
+        ('name = "a"\ndata = {n = {source = "own.py"}}', "names a file only; write own.py:NAME"),
+        ('name = "a"\ndata = {n = {source = "own.py:x"}}', "has no 'x'"),
+        (
+            'name = "a"\ndata = {n = {source = "own.py:load", x = 1}}',
+            "no option 'x'; it has folder",
+        ),
+        ('name = "a"\ndata = {n = "x.npz"}\nbin = 3', "has the key 'bin'; it may have name, bins"),
+        ('name = "a"\ndata = {n = "x.npz"}\nbins = 0', "bins must be"),
+        ('name = "a"\ndata = {n = "x.npz"}\nrepeats = "3"', "repeats must be"),
+        ('name = "a"\ndata = {n = "x.npz"}\nsplits = "row"', "splits must be a list"),
+        ('name = "a"\ndata = {n = "x.npz"}\nsplits = ["rows"]', "splits must be one of"),
+        ('name = "a"\ndata = {n = "x.npz"}\npartitions = ["no"]', "there is no partition 'no'"),
+        ('name = "a"\ndata = {n = "x.npz"}\npartitions = [3]', "must be a name or a table"),
+        ('name = "a"\ndata = {n = "x.npz"}\npartitions = []', "partitions of 'a' is empty"),
+        ('name = "a"\ndata = {n = "x.npz"}\npartitions = ["all", "all"]', "'all' twice"),
+        ('name = "a"\ndata = {n = "x.npz"}\npartitions = [{name = "p", odd = 1}]', "key 'odd'"),
+        ('name = "a"\ndata = {n = "x.npz"}\nmethods = ["ts"]', "methods must be a table"),
+        ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "st"}', "no method 'st'; choose from"),
+        ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = 3}', "'a' must be a text"),
+        ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "own.py:nothing"}', "no calibrator"),
+        ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "md-ts:haed=ols"}', "parameter 'haed'"),
+    ],
+)
+def test_bad_definitions(folder, text, message):
+    (folder / "own.py").write_text(OWN)
+    (folder / "mine.toml").write_text(text)
+    with pytest.raises(dc.DomaincalError, match=message) as error:
+        dc.read_experiment(folder / "mine.toml")
+    assert "mine.toml" in str(error.value)
+
+
+def test_bad_files_and_data(folder):
+    with pytest.raises(dc.InputError, match="no experiment 'nowhere'; give a TOML file, or one of"):
+        dc.read_experiment("nowhere")
+    (folder / "mine.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(dc.FileFormatError, match="is no text"):
+        dc.read_experiment(folder / "mine.toml")
+    with pytest.raises(dc.InputError, match=r"no data of 'mine' are there: looked for .*gone.npz"):
+        _run(folder, TOML.replace("mine.npz", "gone.npz"))
+    bare = small_domains()
+    dc.write(replace(bare, domains=None), folder / "mine.npz")
+    with pytest.raises(dc.InputError, match="'net' have no domains"):
+        _run(folder)
+    (folder / "own.py").write_text(OWN)
+    with pytest.raises(dc.InputError, match="gives int; it must give"):
+        _run(folder, TOML.replace('"mine.npz"', '{source = "own.py:nothing"}'))
+
+
+def test_networks_whose_data_are_not_there_are_left_out(folder):
+    text = TOML.replace('net = "mine.npz"', 'net = "mine.npz"\nother = "gone.npz"')
+    with pytest.warns(dc.DomaincalWarning, match=r"other is left out: there is no .*gone.npz"):
+        results = _run(folder, text)
+    assert set(results.table["network"]) == {"net"}
+
+
+@pytest.mark.parametrize("name", ["digits-c", "imagenet-c", "rxrx1", "gldv2"])
+def test_shipped_experiments(name):
+    experiment = dc.read_experiment(name)
+    assert experiment.bins == (100 if name == "imagenet-c" else 20)
+    assert [m.name for m in experiment.methods] == ["MSP", "TS", "MD-TS", "T_k", "oracle"]
+    names = {"imagenet-c": "ImageNet-C", "rxrx1": "RxRx1", "gldv2": "GLDv2"}
+    if name in names:
+        known = dc.paper_cells(1).query("dataset == @names[@name]")["architecture"]
+        assert [s.network for s in experiment.sources] == list(dict.fromkeys(known))
+
+
+def test_methods_know_their_heads():
+    assert Method("a", "md-ts:head=knn").head == "knn"
+    assert Method("a", "ts").head == ""
+    assert not Method("a", "oracle").ind_only
+    assert Method("a", "domain-ts").ind_only

@@ -1,0 +1,117 @@
+"""Which domains are InD and OOD."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+import domaincal as dc
+from domaincal.datasets.corruptions import CLEAN, CORRUPTIONS, KINDS, SEVERITIES, domain_name
+from domaincal.experiments.partitions import CORRUPTION_PARTITIONS, Partition
+
+NAMES = [CLEAN, *(domain_name(name, s) for name in CORRUPTIONS for s in SEVERITIES)]
+COUNTS = dict.fromkeys(NAMES, 100)
+
+
+def _severity(name):
+    return 0 if name == CLEAN else int(name[-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "ind", "ood"),
+    [
+        ("unseen-severities", {0, 1, 5}, {2, 3, 4}),
+        ("unseen-severity-5", {0, 1, 2, 3, 4}, {5}),
+        ("all", {0, 1, 2, 3, 4, 5}, set()),
+    ],
+)
+def test_partitions_by_severity(name, ind, ood):
+    inside, outside = CORRUPTION_PARTITIONS[name].choose(COUNTS, seed=0)
+    assert set(inside) == {n for n in NAMES if _severity(n) in ind}
+    assert set(outside) == {n for n in NAMES if _severity(n) in ood}
+
+
+def test_partition_by_type():
+    inside, outside = CORRUPTION_PARTITIONS["unseen-types"].choose(COUNTS, seed=0)
+    noisy = {*KINDS["noise"], *KINDS["blur"]}
+    assert set(outside) == {n for n in NAMES if n.rsplit("-")[0] in noisy}
+    assert (len(inside), len(outside)) == (41, 35)
+
+
+def test_the_41_domains_of_the_papers_first_figure():
+    inside, outside = CORRUPTION_PARTITIONS["eight-corruptions"].choose(COUNTS, seed=0)
+    assert (len(inside), outside) == (41, [])
+    assert {n.rsplit("-")[0] for n in inside} == {
+        "clean", "gaussian_noise", "shot_noise", "defocus_blur", "glass_blur", "snow", "frost",
+        "pixelate", "jpeg_compression",
+    }  # fmt: skip
+
+
+def test_three_random_partitions_of_four():
+    chosen = [CORRUPTION_PARTITIONS[f"random-4-{s}"].choose(COUNTS, seed=7) for s in (1, 2, 3)]
+    assert [(len(ind), len(ood)) for ind, ood in chosen] == [(4, 72)] * 3
+    assert len({tuple(ind) for ind, _ in chosen}) == 3
+    # Its own seed, whatever the repeat.
+    assert chosen[0] == CORRUPTION_PARTITIONS["random-4-1"].choose(COUNTS, seed=8)
+
+
+def test_rxrx1_and_gldv2_are_those_of_the_paper():
+    cells = {"HEPG2": (8, 12), "HUVEC": (17, 25), "RPE": (8, 12), "U2OS": (4, 6)}
+    names = [f"{cell}-{k:02d}" for cell, (a, b) in cells.items() for k in range(a, b)]
+    main = dc.read_experiment("rxrx1").main
+    inside, outside = main.choose(dict.fromkeys(names, 100), seed=0)
+    assert inside == ["HEPG2-08", "HUVEC-17", "RPE-08", "U2OS-04"]
+    assert len(outside) == 14
+    clients = {f"client-{k}": 290 + k for k in range(60)}
+    partition = dc.read_experiment("gldv2").main
+    inside, outside = partition.choose(clients, seed=0)
+    assert (len(inside), len(outside)) == (30, 20)
+    assert all(clients[name] >= 300 for name in inside + outside)
+    assert partition.choose(clients, seed=1)[0] != inside  # drawn afresh in every repeat
+    assert partition.choose(clients, seed=0)[0] == inside
+
+
+@given(st.sets(st.sampled_from(NAMES), min_size=6), st.integers(0, 5), st.integers(1, 6))
+def test_every_domain_is_on_one_side(names, seed, wanted):
+    counts = dict.fromkeys(names, 10)
+    inside, outside = Partition("p", random_ind=wanted).choose(counts, seed=seed)
+    assert len(inside) == wanted
+    assert sorted(inside + outside) == sorted(names)
+    assert not set(inside) & set(outside)
+
+
+def test_a_domain_that_both_name_is_ind_and_one_that_neither_names_is_left_out():
+    partition = Partition("p", ind=("a", "b"), ood=("b", "c"))
+    assert partition.choose(dict.fromkeys("abcd", 5), seed=0) == (["a", "b"], ["c"])
+
+
+def test_integers_are_matched_as_they_are_written():
+    assert Partition("p", ood=("1?",)).choose({3: 5, 12: 5, 17: 5}, seed=0) == ([3], [12, 17])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": ""}, "name of a partition"),
+        ({"ood": (3,)}, "must list names"),
+        ({"random_ind": 2, "ood": ("a",)}, "both random_ind and names"),
+        ({"random_ind": 0}, "random_ind"),
+        ({"min_rows": 0}, "min_rows"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_bad_partitions(options, message):
+    with pytest.raises(dc.InputError, match=message):
+        Partition(**{"name": "p", **options})
+
+
+@pytest.mark.parametrize(
+    ("partition", "message"),
+    [
+        (Partition("p", ood=("night-*",)), "names 'night-\\*', which is no domain"),
+        (Partition("p", ood=("*",)), "leaves no InD domain"),
+        (Partition("p", random_ind=4), "wants 4 InD domains, but only 3"),
+        (Partition("p", min_rows=50), "no domain has the 50 rows"),
+    ],
+)
+def test_partitions_that_do_not_fit_the_data(partition, message):
+    with pytest.raises(dc.InputError, match=message):
+        partition.choose(dict.fromkeys("abc", 5), seed=0)
