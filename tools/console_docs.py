@@ -14,10 +14,14 @@ import tempfile
 from pathlib import Path
 
 _BLOCK = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
+# A block that begins with a comment that is a file name is that file.
+_FILE = re.compile(r"```(?:toml|python)\n(# ([\w.-]+\.\w+)\n.*?)```", re.DOTALL)
 
 
 def rendered(page: str, folder: str) -> str:
     """The page with the output of its commands as it is now."""
+    for content, name in _FILE.findall(page):
+        Path(folder, name).write_text(content)
     return _BLOCK.sub(lambda block: _run_block(block.group(), folder), page)
 
 

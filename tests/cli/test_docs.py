@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md", "docs/experiments.md"])
 def test_console_blocks_are_what_is_printed(page):
     done = subprocess.run(
         [sys.executable, ROOT / "tools/console_docs.py", ROOT / page], capture_output=True,
@@ -19,11 +19,16 @@ def test_console_blocks_are_what_is_printed(page):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_python_blocks_run(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/files.md").read_text(), re.DOTALL)
-    assert len(blocks) == 2
+@pytest.mark.parametrize(
+    ("page", "n", "said"),
+    [
+        ("files.md", 2, "CalibrationData(3000 rows, 10 classes, 16 features, 6 domains)"),
+        ("experiments.md", 3, "oracle"),
+    ],
+)
+def test_python_blocks_run(page, n, said, capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    assert len(blocks) == n
     for block in blocks:
-        exec(compile(block, "docs/files.md", "exec"), {})
-    assert (
-        "CalibrationData(3000 rows, 10 classes, 16 features, 6 domains)" in capsys.readouterr().out
-    )
+        exec(compile(block, page, "exec"), {"__name__": "docs"})
+    assert said in capsys.readouterr().out

@@ -255,9 +255,12 @@ def _results(tmp_path, ece):
     [
         (
             [0.30, 0.31, 0.32],
-            "MD-TS LOSES to TS (ECE 31.00% against 10.00%, MD-TS lower in 0 of 3)",
+            "MD-TS LOSES to TS (ECE 31.00% against 10.00%, lower in 0 of 3 domains)",
         ),
-        ([0.01, 0.011, 0.012], "MD-TS beats TS (ECE 1.10% against 10.00%, MD-TS lower in 3 of 3)"),
+        (
+            [0.01, 0.011, 0.012],
+            "MD-TS beats TS (ECE 1.10% against 10.00%, lower in 3 of 3 domains)",
+        ),
         ([0.05, 0.12, 0.12], "does not differ clearly from TS on average, but TS is lower in most"),
     ],
 )
@@ -266,6 +269,29 @@ def test_words_say_plainly_who_wins(tmp_path, ece, said):
     (sentence,) = verdicts(results)
     assert sentence.startswith("mine, net, new ones (OOD): MD-TS ")
     assert said in sentence
+
+
+def test_words_of_an_experiment_without_md_ts(tmp_path):
+    dc.write(small_domains(), tmp_path / "mine.npz")
+    text = 'name = "mine"\ndata = {net = "mine.npz"}\nmethods = {%s}'
+    said = []
+    for methods in ('a = "msp", o = "oracle"', 'a = "msp", t = "domain-ts", b = "ts"'):
+        (tmp_path / "mine.toml").write_text(text % methods)
+        results = run_experiment(dc.read_experiment(tmp_path / "mine.toml"), tmp_path / "out")
+        said.append(verdicts(results))
+    assert said[0] == []
+    assert re.match(r"mine, net, all domains seen \(InD\): b \w+ .*a \(ECE", said[1][0])
+
+
+def test_words_name_the_lowest_where_it_is_another(tmp_path):
+    dc.write(small_domains(), tmp_path / "mine.npz")
+    (tmp_path / "mine.toml").write_text(
+        'name = "mine"\ndata = {net = "mine.npz"}\nmethods = {TS = "ts", MD-TS = "md-ts", '
+        'mine = "isotonic"}'
+    )
+    results = run_experiment(dc.read_experiment(tmp_path / "mine.toml"), tmp_path / "out")
+    results.table.loc[results.table["method"] == "mine", "ece"] = 0.01
+    assert verdicts(results)[0].endswith("; the lowest is mine (1.00%).")
 
 
 def test_the_best_is_the_lowest_that_anybody_could_use(tmp_path):

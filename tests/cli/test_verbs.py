@@ -447,15 +447,9 @@ def test_a_missing_package_is_said_before_the_work(scores, model, tmp_path, verb
     assert "pip install 'domaincal[parquet]'" in error
 
 
-class TestDemo:
-    def test_its_rows_are_for_the_other_verbs(self, tmp_path):
-        run("demo", "-o", tmp_path / "scores.npz")
-        assert len(dc.read(tmp_path / "scores.npz")) == 30_000
-        assert "exists; pass --force" in run("demo", "-o", tmp_path / "scores.npz", code=1).stderr
-        assert "rows are written to" in run("demo", "-o", tmp_path / "s.txt", code=1).stderr
-
-
-@pytest.mark.parametrize("verb", ["demo", "inspect", "convert", "fit", "apply", "evaluate"])
+@pytest.mark.parametrize(
+    "verb", ["demo", "inspect", "convert", "fit", "apply", "evaluate", "corrupt", "reproduce"]
+)
 def test_every_verb_has_help_with_examples(verb):
     out = run(verb, "--help").output
     assert f"Examples:\n    domaincal {verb}" in out

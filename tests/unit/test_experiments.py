@@ -14,8 +14,9 @@ import pytest
 import domaincal as dc
 from domaincal.data.splits import half_mask
 from domaincal.experiments import cells, runner
+from domaincal.experiments.definition import asked_by
 from domaincal.experiments.methods import Method
-from domaincal.experiments.runner import asked_by, means_over_domains, write_results
+from domaincal.experiments.results import SCORES, means_over_domains, write_results
 from support import small_domains
 
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
@@ -133,7 +134,7 @@ def test_means_average_repeats_within_a_domain_first():
         "data": "d", "network": "n", "partition": "p", "split": "row", "head": "",
         "method": "TS", "kind": "OOD", "repeat": [0, 1, 0, 1, 0],
         "domain": ["a", "a", "b", "b", "c"],
-        **{score: [1.0, 3.0, 4.0, 6.0, 8.0] for score in runner.SCORES},
+        **{score: [1.0, 3.0, 4.0, 6.0, 8.0] for score in SCORES},
     })  # fmt: skip
     row = means_over_domains(table).iloc[0]
     assert row["ece"] == pytest.approx((2 + 5 + 8) / 3)

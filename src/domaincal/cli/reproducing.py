@@ -9,7 +9,7 @@ from domaincal._optional import require
 from domaincal.cli.console import emit, print_json, progress, records, say
 from domaincal.experiments import Experiment
 from domaincal.experiments.definition import SHIPPED
-from domaincal.experiments.runner import write_results
+from domaincal.experiments.results import write_results
 from domaincal.experiments.targets import TARGETS, Made, reproduce
 
 

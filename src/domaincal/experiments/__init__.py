@@ -2,6 +2,7 @@
 
 from domaincal.experiments.definition import Experiment, read_experiment
 from domaincal.experiments.paper import paper_cells
-from domaincal.experiments.runner import Results, run_experiment
+from domaincal.experiments.results import Results
+from domaincal.experiments.runner import run_experiment
 
 __all__ = ["Experiment", "Results", "paper_cells", "read_experiment", "run_experiment"]

@@ -5,8 +5,9 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from domaincal._errors import FileFormatError, InputError
 from domaincal._validation import check_count, check_option
@@ -71,6 +72,35 @@ class Experiment:
     def partition(self, name: str) -> Partition | None:
         """A partition by its name."""
         return next((p for p in self.partitions if p.name == name), None)
+
+
+class Asked(NamedTuple):
+    """A cell of every network."""
+
+    partition: Partition
+    split: SplitBy
+    method: Method
+    repeat: int
+
+
+def asked_by(
+    experiment: Experiment,
+    *,
+    partitions: Sequence[Partition] | None = None,
+    methods: Sequence[Method] | None = None,
+    splits: Sequence[SplitBy] | None = None,
+    repeats: int | None = None,
+) -> list[Asked]:
+    """All cells of an experiment, or of some of its parts."""
+    return [
+        Asked(partition, split, method, repeat)
+        for partition, split, repeat, method in product(
+            experiment.partitions if partitions is None else partitions,
+            experiment.splits if splits is None else splits,
+            range(experiment.repeats if repeats is None else repeats),
+            experiment.methods if methods is None else methods,
+        )
+    ]
 
 
 def read_experiment(

@@ -9,7 +9,7 @@ import pandas as pd
 from domaincal._files import atomic_file
 from domaincal._optional import require
 from domaincal.experiments.cells import Cell
-from domaincal.experiments.runner import Results
+from domaincal.experiments.results import Results
 from domaincal.metrics.reliability import curve_of_bins
 from domaincal.plots import (
     plot_accuracy_prediction,
@@ -139,7 +139,8 @@ def _panels(
     """A figure that no global state knows of, and its axes, row by row."""
     module = require("matplotlib.figure", extra="plots", purpose="drawing")
     total = sum(widths) if widths else columns
-    figure = module.Figure(figsize=(_SIDE * total, _SIDE * rows), layout="constrained")
+    # A little higher than wide: square panels have titles above them.
+    figure = module.Figure(figsize=(_SIDE * total, 1.08 * _SIDE * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, width_ratios=widths)
     return figure, list(grid.flat)
 

@@ -8,13 +8,14 @@ import pandas as pd
 from domaincal.experiments.methods import ORACLE, Method
 from domaincal.experiments.paper import paper_cells
 from domaincal.experiments.rendering import Block, Line, TextTable
-from domaincal.experiments.runner import Results
+from domaincal.experiments.results import Results
 
 _SPLITS = {"row": "", "group": ", disjoint in groups"}
-_ORACLE_NOTE = (
-    "oracle: temperature scaling fitted in sample, on the labels of the very rows that are scored; "
-    "T_k: a temperature for each seen domain, fitted on its calibration half."
-)
+_NOTES = {
+    ORACLE: "oracle: temperature scaling fitted in sample, on the labels of the very rows that are "
+    "scored, domain by domain.",
+    "T_k": "T_k: a temperature for each seen domain, fitted on its calibration half.",
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def ece_table(runs: Sequence[Results], methods: Sequence[Method], title: str, pa
     error = (
         "In brackets: domains, over all repeats. ±: standard error: repeats are averaged within a "
         "domain, then the standard deviation over the domains is divided by the root of their "
-        "number. *: the lowest that needs no labels of the domain."
+        "number. Starred or bold: the lowest that needs no labels of the domain."
     )
     return _table(numbers, runs, methods, title, paper, [error])
 
@@ -61,7 +62,8 @@ def pooled_table(
         "standard_error": 100 * grouped.std(ddof=1) / grouped.size() ** 0.5,
     }).reset_index()  # fmt: skip
     error = (
-        "±: standard error over the repeats; there are no domains to take it over. *: the lowest."
+        "±: standard error over the repeats; there are no domains to take it over. Starred or bold: "
+        "the lowest."
     )
     return _table(numbers, runs, methods, title, paper, [error])
 
@@ -93,8 +95,7 @@ def _table(
                 lines.append(Line(f"{kind}, paper", marked))
         heading = f"{data}, {network}: {titles[str(partition)]}{_SPLITS[str(split)]}"
         blocks.append(Block(heading, tuple(lines)))
-    if {ORACLE, "T_k"} & set(names):
-        notes = [*notes, _ORACLE_NOTE]
+    notes = [*notes, *(note for name, note in _NOTES.items() if name in names)]
     notes += [f"[{k}] The paper's cell is doubtful: {slip}" for k, slip in enumerate(slips, 1)]
     printed = TextTable(title, "domains", tuple(names), tuple(blocks), tuple(notes))
     return ResultTable(numbers, printed)

@@ -8,7 +8,7 @@ from typing import Any
 
 from domaincal._errors import InputError
 from domaincal._files import atomic_file
-from domaincal.experiments.definition import Experiment
+from domaincal.experiments.definition import Asked, Experiment, asked_by
 from domaincal.experiments.figures import (
     accuracy_figure,
     overview_figure,
@@ -20,7 +20,8 @@ from domaincal.experiments.figures import (
 )
 from domaincal.experiments.methods import BINNING, HEADS, MAIN, MD_TS, MSP, TS, Method
 from domaincal.experiments.partitions import Partition
-from domaincal.experiments.runner import Asked, Results, Track, asked_by, run_experiment
+from domaincal.experiments.results import Results
+from domaincal.experiments.runner import Track, run_experiment
 from domaincal.experiments.tables import ResultTable, ece_table, pooled_table
 from domaincal.experiments.words import verdicts
 

@@ -1,0 +1,41 @@
+"""Make a page of docs/results from the folder that ``domaincal reproduce`` wrote.
+
+``python tools/results_page.py OUT docs/results/wisdm.md "WISDM: people" "domaincal reproduce ..."``
+puts the tables of OUT into the page, under the command that made them, and copies its figures to a
+folder beside it. What the page says above the mark is kept.
+"""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from domaincal.experiments.targets import TARGETS
+
+_MARK = "<!-- made by tools/results_page.py from here on -->"
+
+
+def page(out: Path, target: Path, title: str, command: str) -> str:
+    """The text of the page."""
+    before = f"# {title}\n\n"
+    if target.exists() and _MARK in target.read_text():
+        before = target.read_text().split(_MARK)[0]
+    known = json.loads((out / "provenance.json").read_text())
+    versions = ", ".join(f"{name} {number}" for name, number in known[0]["versions"].items())
+    parts = [f"```sh\n{command}\n```\n", f"Python {known[0]['python']}, {versions}.\n"]
+    for name in TARGETS:
+        if (out / f"{name}.md").exists():
+            parts.append((out / f"{name}.md").read_text())
+        elif (out / f"{name}.png").exists():
+            folder = target.with_suffix("")
+            folder.mkdir(exist_ok=True)
+            shutil.copyfile(out / f"{name}.png", folder / f"{name}.png")
+            about = f"{name}: {TARGETS[name].about}"
+            parts.append(f"![{about}]({folder.name}/{name}.png)\n\n*{about}*\n")
+    return before + _MARK + "\n\n" + "\n".join(parts)
+
+
+if __name__ == "__main__":
+    _out, _target = Path(sys.argv[1]), Path(sys.argv[2])
+    _target.parent.mkdir(parents=True, exist_ok=True)
+    _target.write_text(page(_out, _target, *sys.argv[3:5]))
