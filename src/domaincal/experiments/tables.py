@@ -62,8 +62,8 @@ def pooled_table(
         "standard_error": 100 * grouped.std(ddof=1) / grouped.size() ** 0.5,
     }).reset_index()  # fmt: skip
     error = (
-        "±: standard error over the repeats; there are no domains to take it over. Starred or bold: "
-        "the lowest."
+        "±: standard error over the repeats; there are no domains to take it over. Starred or "
+        "bold: the lowest."
     )
     return _table(numbers, runs, methods, title, paper, [error])
 
