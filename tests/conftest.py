@@ -1,5 +1,7 @@
 """Fixtures and hypothesis settings shared by all tests."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -21,3 +23,12 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     """Run a test with the numpy kernels and with the compiled ones, whatever its size."""
     monkeypatch.setattr(rows, "_COMPILED_FROM", 0 if request.param == "compiled" else 1 << 62)
     return str(request.param)
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The folder of real data beside the checkout, where there is one."""
+    folder = Path(__file__).parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the real data are not beside this checkout")
+    return folder
