@@ -1,5 +1,6 @@
 """Type aliases used across the package."""
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -8,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 Array: TypeAlias = NDArray[Any]
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
+
+#: Goes through a list of steps and may show how far it is, like ``tqdm.tqdm``.
+Track: TypeAlias = Callable[[Sequence[Any]], Iterable[Any]]
 
 
 class FeatureRows(Protocol):
@@ -19,4 +23,4 @@ class FeatureRows(Protocol):
     def __getitem__(self, index: Any, /) -> Any: ...
 
 
-__all__ = ["Array", "ArrayLike", "FeatureRows", "FloatArray", "IntArray"]
+__all__ = ["Array", "ArrayLike", "FeatureRows", "FloatArray", "IntArray", "Track"]

@@ -95,8 +95,11 @@ def working(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress(text: str) -> Iterator[Callable[[Sequence[Any]], Iterable[Any]]]:
-    """A bar for the steps of long work, on a terminal; wraps the list of steps."""
+def progress(text: str, *, within: str = "") -> Iterator[Callable[[Sequence[Any]], Iterable[Any]]]:
+    """A bar for the steps of long work, on a terminal; wraps the list of steps.
+
+    Steps of a step get a bar of their own, called ``within``, while they last.
+    """
     if not _is_terminal(sys.stderr):
         yield iter
         return
@@ -104,7 +107,15 @@ def progress(text: str) -> Iterator[Callable[[Sequence[Any]], Iterable[Any]]]:
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        yield lambda steps: bar.track(steps, description=text)
+
+        def track(steps: Sequence[Any]) -> Iterator[Any]:
+            task = bar.add_task(within if bar.tasks else text, total=len(steps))
+            for step in steps:
+                yield step
+                bar.advance(task)
+            bar.remove_task(task)
+
+        yield track
 
 
 @contextmanager

@@ -40,7 +40,7 @@ def make_and_print(
     """Make the targets, print the tables, and say which files there are."""
     _require_own(output)
     names, left_out = _drawable(names)
-    with progress("fitting and scoring") as track:
+    with progress("fitting and scoring", within="making the data") as track:
         made, runs = reproduce(names, experiments, output, track=track)
     write_results(runs, output)
     if as_json:

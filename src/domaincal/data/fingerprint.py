@@ -1,10 +1,15 @@
 """A short text that tells one set of rows from another."""
 
 import hashlib
+import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from domaincal._typing import Array
+
+if TYPE_CHECKING:
+    from domaincal.data.container import CalibrationData
 
 # So many rows are read in full: a fit of gigabytes must not wait for a checksum of them.
 _ROWS = 1024
@@ -35,3 +40,14 @@ def fingerprint(logits: Array, labels: Array | None) -> str:
         add(np.bincount(labels, minlength=logits.shape[1]))
         add(labels[rows].astype(np.int64))
     return f"{n} rows, sha256 {digest.hexdigest()[:16]}"
+
+
+def checksums(data: "CalibrationData") -> dict[str, str]:
+    """A checksum of all that each array holds: where a single changed row must be noticed."""
+    found = {}
+    for name in ("logits", "labels", "features", "domains", "groups"):
+        values = getattr(data, name)
+        if values is not None:
+            rows = np.ascontiguousarray(values)
+            found[name] = f"{rows.dtype} {rows.shape} {zlib.crc32(rows.view(np.uint8).data):08x}"
+    return found

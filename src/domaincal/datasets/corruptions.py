@@ -12,7 +12,7 @@ import numpy as np
 
 from domaincal._errors import InputError
 from domaincal._optional import require
-from domaincal._typing import Array, ArrayLike
+from domaincal._typing import Array, ArrayLike, Track
 from domaincal._validation import check_count, check_option
 
 #: Corruptions by kind, as the benchmark groups them.
@@ -91,14 +91,21 @@ def corrupt(images: ArrayLike, name: str, severity: int, seed: int = 0) -> Array
 
 
 def corrupt_domains(
-    images: Array, domains: Sequence[tuple[str, int]], *, seed: int = 0, n_jobs: int = 1
+    images: Array,
+    domains: Sequence[tuple[str, int]],
+    *,
+    seed: int = 0,
+    n_jobs: int = 1,
+    track: Track = iter,
 ) -> Iterator[Array]:
     """The images under each (corruption, severity), one after the other, by several processes."""
     from joblib import Parallel, delayed
 
     require("imagecorruptions", extra="corruptions", purpose="corrupting images")
     work = (delayed(corrupt)(images, name, severity, seed) for name, severity in domains)
-    yield from Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)(work)
+    done = Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)(work)
+    for _ in track(domains):
+        yield next(done)
 
 
 def check_corruption(name: str, severity: int) -> None:

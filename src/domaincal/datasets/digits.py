@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from domaincal._errors import InputError
 from domaincal._optional import require
-from domaincal._typing import Array, FloatArray
+from domaincal._typing import Array, FloatArray, Track
 from domaincal._validation import check_count
 from domaincal.data import CalibrationData
 from domaincal.datasets.corruptions import (
@@ -25,7 +25,7 @@ _PAIRS = tuple((name, severity) for name in CORRUPTIONS for severity in SEVERITI
 
 
 def load_digits_c(
-    seed: int = 0, *, n_images: int | None = None, n_jobs: int = 1
+    seed: int = 0, *, n_images: int | None = None, n_jobs: int = 1, track: Track = iter
 ) -> CalibrationData:
     """Logits and features of a small network on corrupted digits: the embedded benchmark.
 
@@ -46,6 +46,8 @@ def load_digits_c(
         Images in each domain, at most 899, which is also the default.
     n_jobs : int, default 1
         Processes that corrupt the images; -1: one for each core.
+    track : callable, optional
+        Wraps the list of corruptions, to show progress, e.g. ``tqdm.tqdm``.
 
     Examples
     --------
@@ -61,10 +63,10 @@ def load_digits_c(
         check_count(n_images, "n_images", minimum=1)
         if n_images > len(kept):
             raise InputError(f"n_images must be at most {len(kept)}, got {n_images}.")
-        corrupted = _corrupted(images[kept[:n_images]], n_jobs)
+        corrupted = _corrupted(images[kept[:n_images]], n_jobs, track)
         kept = kept[:n_images]
     else:
-        corrupted = _all_corrupted(n_jobs)[:, kept]
+        corrupted = _all_corrupted(n_jobs, track)[:, kept]
     network = MLPClassifier(max_iter=1000, random_state=seed)
     with threadpool_limits(1, "blas"):  # threads would cost such small matrices more than they give
         network.fit(_pixels(images[train]), labels[train])
@@ -91,16 +93,17 @@ def _enlarged_digits() -> tuple[Array, Array]:
     return np.stack([np.asarray(x) for x in enlarged]), digits.target
 
 
-@functools.cache
-def _all_corrupted(n_jobs: int) -> Array:
+@functools.lru_cache(maxsize=1)
+def _all_corrupted(n_jobs: int, track: Track) -> Array:
     """All digits under all corruptions: whichever half a seed takes, they are the same."""
-    return _corrupted(_enlarged_digits()[0], n_jobs)
+    return _corrupted(_enlarged_digits()[0], n_jobs, track)
 
 
-def _corrupted(images: Array, n_jobs: int) -> Array:
+def _corrupted(images: Array, n_jobs: int, track: Track) -> Array:
     """Grey images under each corruption, shape (75, n, 32, 32)."""
     coloured = np.repeat(images[..., None], 3, axis=-1)
-    return np.stack([_grey(x) for x in corrupt_domains(coloured, _PAIRS, n_jobs=n_jobs)])
+    made = corrupt_domains(coloured, _PAIRS, n_jobs=n_jobs, track=track)
+    return np.stack([_grey(x) for x in made])
 
 
 def _grey(images: Array) -> Array:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from domaincal._errors import FileFormatError, InputError
 from domaincal._files import atomic_file
 from domaincal._optional import require
+from domaincal._typing import Track
 from domaincal._validation import check_count
 from domaincal.datasets.corruptions import (
     CORRUPTIONS,
@@ -58,7 +59,7 @@ def corrupt_folder(
     severities: Sequence[int] = SEVERITIES,
     seed: int = 0,
     n_jobs: int = 1,
-    track: Callable[[Sequence[Any]], Iterable[Any]] = iter,
+    track: Track = iter,
 ) -> CorruptedFolder:
     """Corrupt every image of a folder: ``destination/<corruption>/<severity>/<as in source>``.
 

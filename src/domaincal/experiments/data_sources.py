@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from domaincal._errors import InputError
+from domaincal._typing import Track
 from domaincal.data import CalibrationData
+from domaincal.data.fingerprint import checksums
 from domaincal.datasets import load_digits_c
 from domaincal.experiments.python_files import file_digest, from_file, is_in_file
+from domaincal.experiments.versions import versions
 from domaincal.io import read
 
 _SHIPPED: dict[str, Callable[..., CalibrationData]] = {
     "digits-c": partial(load_digits_c, n_jobs=-1)
 }
+# What networks that are trained on the spot, and images that are corrupted, depend on.
+_MAKERS = ("numpy", "scipy", "scikit-learn", "imagecorruptions-imaug")
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class DataSource:
         The path of a file of logits, or ``{"source": ..., option: value}`` where the source is
         ``"digits-c"`` or ``"mine.py:load"``, a function that gives CalibrationData. If it takes a
         ``seed``, it is called again for each repeat; if it takes a ``folder``, it gets that of the
-        data.
+        data; if it takes ``track``, it may wrap a list of steps to show how far it is.
     folder : Path
         Where data files are.
     code_folder : Path
@@ -56,13 +61,13 @@ class DataSource:
         """Whether every repeat has rows of its own."""
         return self.path is None and "seed" in inspect.signature(self._function()).parameters
 
-    def load(self, seed: int) -> CalibrationData:
+    def load(self, seed: int, track: Track = iter) -> CalibrationData:
         """The rows; for a file, the same for all seeds."""
         if self.path is not None:
             return self._read
         function = self._function()
         parameters = inspect.signature(function).parameters
-        given = {"seed": seed, "folder": self.folder}
+        given = {"seed": seed, "folder": self.folder, "track": track}
         own = {key: value for key, value in given.items() if key in parameters}
         data = function(**own, **self._options())
         if not isinstance(data, CalibrationData):
@@ -75,11 +80,21 @@ class DataSource:
     def identity(self, seed: int) -> dict[str, Any]:
         """What tells these rows from others, without making them where they are made."""
         if self.path is not None:
-            return {"fingerprint": self._read.fingerprint()}
+            return self._checksums
         assert not isinstance(self.written, str)
         source = str(self.written["source"])
-        code = file_digest(source, self.code_folder) if is_in_file(source) else None
-        return {**self.written, "code": code, "seed": seed if self.varies else None}
+        parameters = inspect.signature(self._function()).parameters
+        return {
+            **self.written,
+            "code": file_digest(source, self.code_folder) if is_in_file(source) else None,
+            "seed": seed if "seed" in parameters else None,
+            "folder": str(self.folder.resolve()) if "folder" in parameters else None,
+            "versions": versions(*_MAKERS),
+        }
+
+    @cached_property
+    def _checksums(self) -> dict[str, Any]:
+        return checksums(self._read)
 
     @cached_property
     def _read(self) -> CalibrationData:

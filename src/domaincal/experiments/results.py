@@ -5,7 +5,6 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pandas as pd
 from domaincal._files import atomic_file
 from domaincal.experiments.cells import Cell
 from domaincal.experiments.definition import Asked, Experiment
+from domaincal.experiments.versions import versions
 from domaincal.metrics import mean_over_domains
 
 #: What tells the rows of a results table apart, before the domain.
@@ -130,12 +130,6 @@ def means_over_domains(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _provenance(experiment: Experiment, networks: list[str]) -> dict[str, Any]:
-    versions = {}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return {
         "experiment": experiment.name,
         "bins": experiment.bins,
@@ -149,6 +143,6 @@ def _provenance(experiment: Experiment, networks: list[str]) -> dict[str, Any]:
         },
         "partitions": [partition.definition() for partition in experiment.partitions],
         "methods": {method.name: method.definition() for method in experiment.methods},
-        "versions": versions,
+        "versions": versions(*_PACKAGES),
         "python": platform.python_version(),
     }

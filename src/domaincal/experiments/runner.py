@@ -1,7 +1,7 @@
 """Running an experiment: every cell once, whatever happened before."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from domaincal._errors import DomaincalWarning, InputError
+from domaincal._typing import Track
 from domaincal.data import CalibrationData
 from domaincal.experiments.cells import Rows, cell_path, compute_cell, read_cell, write_cell
 from domaincal.experiments.data_sources import DataSource
 from domaincal.experiments.definition import Asked, Experiment, asked_by
 from domaincal.experiments.results import Results
 from domaincal.selection.protocols import split_rows
-
-#: Goes through the steps of a run and may show how far it is, like ``tqdm.tqdm``.
-Track = Callable[[Sequence[Any]], Iterable[Any]]
 
 
 def run_experiment(
@@ -41,7 +39,8 @@ def run_experiment(
     asked : list of Asked, optional
         By default, all that the experiment defines.
     track : callable, optional
-        Wraps the list of steps that are left, to show progress, e.g. ``tqdm.tqdm``.
+        Wraps the list of steps that are left, to show progress, e.g. ``tqdm.tqdm``; and lists of
+        steps that make the data.
 
     Returns
     -------
@@ -80,7 +79,7 @@ def run_experiment(
     }
     missing = [name for name in keys if name not in cells]
     by_network = {source.network: source for source in sources}
-    at_hand = _AtHand(experiment)
+    at_hand = _AtHand(experiment, track)
     # Repeat by repeat, partition by partition: rows are made and split once.
     missing.sort(key=lambda name: (name[0], name[1].repeat, name[1].partition.name, name[1].split))
     for network, cell in track(missing):
@@ -137,8 +136,9 @@ def _said_where(network: str, cell: Asked) -> Iterator[None]:
 class _AtHand:
     """The data and the split that were used last: the next cell mostly wants the same."""
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Experiment, track: Track) -> None:
         self._experiment = experiment
+        self._track = track
         self._data: tuple[Any, CalibrationData] | None = None
         self._rows: tuple[Any, Rows] | None = None
 
@@ -155,7 +155,7 @@ class _AtHand:
         turn = (source.network, repeat if source.varies else None)
         if self._data is None or self._data[0] != turn:
             self._data = None
-            data = source.load(self._experiment.seed + repeat)
+            data = source.load(self._experiment.seed + repeat, self._track)
             for array in ("labels", "domains"):
                 if getattr(data, array) is None:
                     raise InputError(f"the data of {source.network!r} have no {array}; add them.")

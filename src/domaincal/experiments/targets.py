@@ -8,6 +8,7 @@ from typing import Any
 
 from domaincal._errors import InputError
 from domaincal._files import atomic_file
+from domaincal._typing import Track
 from domaincal.experiments.definition import Asked, Experiment, asked_by
 from domaincal.experiments.figures import (
     accuracy_figure,
@@ -21,7 +22,7 @@ from domaincal.experiments.figures import (
 from domaincal.experiments.methods import BINNING, HEADS, MAIN, MD_TS, MSP, TS, Method
 from domaincal.experiments.partitions import Partition
 from domaincal.experiments.results import Results
-from domaincal.experiments.runner import Track, run_experiment
+from domaincal.experiments.runner import run_experiment
 from domaincal.experiments.tables import ResultTable, ece_table, pooled_table
 from domaincal.experiments.words import verdicts
 

@@ -1,14 +1,14 @@
 """Protocols: which rows calibrate and which are scored, on one data set."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence, Sized
-from typing import Any, TypeAlias
+from collections.abc import Sequence, Sized
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from domaincal._errors import InputError, SmallDomainWarning
-from domaincal._typing import Array
+from domaincal._typing import Array, Track
 from domaincal.data import CalibrationData
 from domaincal.data.splits import (
     SplitBy,
@@ -19,9 +19,6 @@ from domaincal.data.splits import (
 )
 from domaincal.selection.evaluate import score_table
 from domaincal.selection.fitting import Calibrators, fitted_to, labels_of, named
-
-#: Goes through the steps of a long evaluation and may show how far it is, like ``tqdm.tqdm``.
-Track: TypeAlias = Callable[[Sequence[Any]], Iterable[Any]]
 
 
 def evaluate_split(
