@@ -209,6 +209,22 @@ def test_progress_goes_to_a_terminal_only(scores):
     assert done.stderr == ""
 
 
+def test_data_that_are_made_have_a_bar_of_their_own(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "import time\nimport domaincal as dc\n"
+        "def load(track):\n"
+        "    for _ in track(range(4)):\n"
+        "        time.sleep(0.2)\n"
+        "    return dc.make_multi_domain(3, 50)[0]\n"
+    )
+    (tmp_path / "own.toml").write_text('name = "own"\ndata = {net = {source = "own.py:load"}}')
+    arguments = ["reproduce", "summary", "--experiment", "own.toml", "-o", "out"]
+    out, shown = _on_a_terminal(arguments, tmp_path)
+    assert "making the data" in shown
+    assert "fitting and scoring" in shown
+    assert out.startswith("Per-domain ECE")
+
+
 def test_the_same_output_twice(scores):
     runs = [
         subprocess.run([*COMMAND, "evaluate", scores, "--json"], capture_output=True, check=True)

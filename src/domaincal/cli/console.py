@@ -109,11 +109,13 @@ def progress(text: str, *, within: str = "") -> Iterator[Callable[[Sequence[Any]
     with Progress(console=Console(stderr=True), transient=True) as bar:
 
         def track(steps: Sequence[Any]) -> Iterator[Any]:
-            task = bar.add_task(within if bar.tasks else text, total=len(steps))
+            inner = bool(bar.tasks)
+            task = bar.add_task(within if inner else text, total=len(steps))
             for step in steps:
                 yield step
                 bar.advance(task)
-            bar.remove_task(task)
+            if inner:
+                bar.remove_task(task)
 
         yield track
 
