@@ -1,5 +1,6 @@
 """Every table and figure, end to end on the embedded benchmark, with few images."""
 
+import io
 import json
 import re
 import xml.etree.ElementTree as ElementTree
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 import domaincal as dc
 from domaincal.cli import main
 from domaincal.experiments.demo import demo_experiment
-from domaincal.experiments.methods import BINNING, HEADS, MAIN, MD_TS, MSP, TS
+from domaincal.experiments.methods import BINNING, MAIN, MD_TS, MSP, TS, heads_of
 from domaincal.experiments.rendering import Block, Line, TextTable
 from domaincal.experiments.runner import run_experiment
 from domaincal.experiments.tables import ece_table
@@ -72,7 +73,7 @@ def test_figures_can_be_read(made, name):
 TABLES = {
     "table-1": (MAIN, "unseen-severities", "ece"),
     "table-2": (MAIN, "unseen-severities", "gap"),
-    "table-3": (HEADS, "unseen-severities", "ece"),
+    "table-3": (heads_of(), "unseen-severities", "ece"),
     "table-5": (BINNING, "unseen-severities", "ece"),
     "table-6": (MAIN, "unseen-severity-5", "ece"),
 }
@@ -156,6 +157,10 @@ def test_forms_of_a_table(made, form, start):
                "--repeats", "2", "-o", str(folder), "--format", form],
     )  # fmt: skip
     assert result.stdout.startswith(start)
+    assert "Open" not in result.stdout
+    assert "Open" in result.stderr
+    if form == "csv":
+        assert len(pd.read_csv(io.StringIO(result.stdout))) == 9
 
 
 @pytest.fixture
@@ -227,6 +232,22 @@ def test_a_list_and_wrong_names(tmp_path):
     assert "no data of 'GLDv2' are there" in absent.stderr
 
 
+def test_data_without_features(tmp_path):
+    dc.write(replace(small_domains(), features=None), tmp_path / "mine.npz")
+    text = 'name = "mine"\ndata = {net = "mine.npz"}\n[methods]\nTS = "ts"\nMD-TS = "%s"'
+    (tmp_path / "mine.toml").write_text(text % "md-ts")
+    arguments = ["--experiment", str(tmp_path / "mine.toml"), "-o", str(tmp_path / "out")]
+    result = CliRunner().invoke(main, ["reproduce", "table-1", *arguments])
+    assert result.exit_code == 1
+    assert "'net' have no features" in result.stderr
+    assert 'define MD-TS = "md-ts:features=logits" in [methods]' in result.stderr
+    (tmp_path / "mine.toml").write_text(text % "md-ts:features=logits")
+    result = CliRunner().invoke(main, ["reproduce", "all", *arguments])
+    assert result.exit_code == 0, result.output
+    heads = pd.read_csv(tmp_path / "out/table-3.csv").set_index("method")
+    assert heads.loc["OLS", "value"] != heads.loc["KNN", "value"]
+
+
 def test_a_folder_with_other_files_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").touch()
     result = CliRunner().invoke(main, ["reproduce", "table-1", "-o", str(tmp_path)])
@@ -261,6 +282,7 @@ def _results(tmp_path, ece):
             [0.01, 0.011, 0.012],
             "MD-TS beats TS (ECE 1.10% against 10.00%, lower in 3 of 3 domains)",
         ),
+        ([0.09, 0.09, 0.9], "MD-TS does not differ clearly from TS (ECE 36.00%"),
         ([0.05, 0.12, 0.12], "does not differ clearly from TS on average, but TS is lower in most"),
     ],
 )
@@ -302,13 +324,18 @@ def test_the_best_is_the_lowest_that_anybody_could_use(tmp_path):
 
 def test_text_is_escaped_in_each_form():
     line = Line("a_b", ("1.00 ± 0.10", "50%"), best=0)
-    table = TextTable("T_k & co", "domains", ("x|y", "z"), (Block("100% {new}", (line,)),), ("#1",))
+    table = TextTable(
+        "T_k & co", "domains", ("x|y", "z"), (Block("100% {new}", (line,)),), "low", ("#1",)
+    )
     assert r"\textbf{1.00 $\pm$ 0.10} & 50\% \\" in table.latex()
     assert r"T\_k \& co" in table.latex()
     assert r"\multicolumn{3}{l}{100\% \{new\}} \\" in table.latex()
     assert r"x\|y" in table.markdown()
     assert "| a_b | **1.00 ± 0.10** | 50% |" in table.markdown()
     assert "1.00 ± 0.10*" in table.text()
+    assert "*: low." in table.text()
+    assert "Bold: low." in table.markdown()
+    assert "Bold: low. \\#1}" in table.latex()
 
 
 def test_the_demo(tmp_path, monkeypatch):
@@ -369,6 +396,10 @@ def test_figures_are_the_same_files_again_and_left_out_without_matplotlib(tmp_pa
     arguments = ["--experiment", str(tmp_path / "mine.toml"), "-o", str(tmp_path / "c")]
     result = CliRunner().invoke(main, ["reproduce", "table-1", "figure-3", *arguments])
     assert result.exit_code == 0, result.output
-    assert "figure-3 are left out: pip install 'domaincal[plots]'" in result.stderr
+    assert "figures are left out, for want of matplotlib" in result.stderr
+    result = CliRunner().invoke(main, ["reproduce", "all", *arguments])
+    assert result.exit_code == 0, result.output
+    assert not list((tmp_path / "c").glob("*.png"))
+    assert (tmp_path / "c/table-5.md").exists()
     result = CliRunner().invoke(main, ["reproduce", "figure-3", *arguments])
     assert result.exit_code == 1

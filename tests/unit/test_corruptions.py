@@ -4,8 +4,10 @@ import inspect
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -152,6 +154,7 @@ def _files(folder):
 def test_a_folder_has_the_layout_of_imagenet_c(photos, tmp_path):
     done = dc.corrupt_folder(photos, tmp_path / "out", names=["fog", "contrast"], severities=[2, 5])
     assert (done.n_images, done.n_domains, done.n_written, done.n_kept) == (3, 4, 12, 0)
+    assert done.n_left_out == 1  # notes.txt
     files = _files(tmp_path / "out")
     assert {name for name in files if name.startswith("contrast/5")} == {
         "contrast/5/a.png", "contrast/5/cats/b.JPEG", "contrast/5/cats/c.png",
@@ -177,7 +180,7 @@ def test_a_folder_is_the_same_by_two_processes_and_after_a_cut(photos, tmp_path)
 
 def test_a_folder_is_not_mixed_with_another(photos, tmp_path):
     dc.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1])
-    with pytest.raises(dc.InputError, match=r"made with .*'seed': 0"):
+    with pytest.raises(dc.InputError, match=r"made with seed 0 and .*, not with seed 1 and"):
         dc.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1], seed=1)
     with pytest.raises(dc.InputError, match="holds other files"):
         dc.corrupt_folder(tmp_path / "out", photos, names=["fog"])
@@ -196,6 +199,9 @@ def test_bad_folders(photos, tmp_path):
     Image.new("RGB", (20, 50)).save(photos / "small.png")
     with pytest.raises(dc.InputError, match=r"small.png is 20 x 50 px"):
         dc.corrupt_folder(photos, tmp_path / "out")
+    Image.fromarray(np.full((50, 50), 40_000, np.uint16)).save(photos / "small.png")
+    with pytest.raises(dc.InputError, match=r"small.png has more than 8 bits a channel"):
+        dc.corrupt_folder(photos, tmp_path / "out")
     (photos / "small.png").write_bytes(b"nonsense")
     with pytest.raises(dc.FileFormatError, match=r"small.png is no image"):
         dc.corrupt_folder(photos, tmp_path / "out")
@@ -212,12 +218,43 @@ def test_the_verb(photos, tmp_path):
     arguments = ["corrupt", str(photos), out, "--name", "fog", "--severity", "2", "--jobs", "1"]
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0, result.output
-    assert result.output.startswith("3 images in 1 domains: 3 files written; ")
+    assert result.stdout.startswith("3 images in 1 domains: 3 files written; ")
+    assert "1 files of" in result.stderr
     result = CliRunner().invoke(main, [*arguments, "--json"])
     document = json.loads(result.stdout)
     assert (document["n_written"], document["n_kept"]) == (0, 3)
     result = CliRunner().invoke(main, ["corrupt", str(photos), out, "--name", "rain"])
     assert (result.exit_code, "name must be one of" in result.output) == (1, True)
+
+
+@pytest.mark.parametrize("n_jobs", [0, -2, True, 1.5])
+def test_a_number_of_processes_that_makes_no_sense(n_jobs, images):
+    with pytest.raises(dc.InputError, match="n_jobs must be"):
+        list(corrupt_domains(images, [("fog", 1)], n_jobs=n_jobs))
+
+
+def test_workers_end_with_their_parent(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, signal, time\n"
+        "from domaincal.datasets._processes import in_processes\n"
+        "def work(k):\n"
+        "    open(f'{os.getpid()}.pid', 'w').close()\n"
+        "    time.sleep(0.3)\n"
+        "for k, _ in enumerate(in_processes(work, [(k,) for k in range(50)], n_jobs=2)):\n"
+        "    if k == 3:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, script], cwd=tmp_path, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    workers = [int(path.stem) for path in tmp_path.glob("*.pid")]
+    assert len(workers) == 2
+    for _ in range(100):
+        alive = [pid for pid in workers if os.path.exists(f"/proc/{pid}")]
+        if not alive:
+            break
+        time.sleep(0.1)
+    assert not alive
 
 
 def test_digits_are_76_domains_of_the_same_images():

@@ -299,6 +299,9 @@ def test_warnings_say_where(folder):
     )
     with pytest.warns(dc.PoorHeadWarning, match=r"'MD-TS' on 'net', 'new', repeat 0: "):
         _run(folder)
+    text = TOML.replace('"md-ts"', '"md-ts:head=forest"')
+    with pytest.raises(dc.InputError, match=r"^'MD-TS' on 'net', 'all', repeat 0: head must be"):
+        _run(folder, text)
 
 
 OWN = '''
@@ -317,6 +320,11 @@ def fixed(rows=50):
 
 def nothing():
     return 3
+
+class Plain:
+    def fit(self, *_, **__): ...
+    def predict_confidence(self, *_, **__): ...
+    def predict_proba(self, *_, **__): ...
 
 class Half(dc.TemperatureScaling):
     """TS, but half as warm."""
@@ -375,7 +383,7 @@ def test_code_that_changes_is_run_again(folder):
         ('name = "a"\ndata = {n = {source = "own.py:x"}}', "has no 'x'"),
         (
             'name = "a"\ndata = {n = {source = "own.py:load", x = 1}}',
-            "no option 'x'; it has folder",
+            "no option 'x'; it has rows",
         ),
         ('name = "a"\ndata = {n = "x.npz"}\nbin = 3', "has the key 'bin'; it may have name, bins"),
         ('name = "a"\ndata = {n = "x.npz"}\nbins = 0', "bins must be"),
@@ -388,7 +396,12 @@ def test_code_that_changes_is_run_again(folder):
         ('name = "a"\ndata = {n = "x.npz"}\npartitions = ["all", "all"]', "'all' twice"),
         ('name = "a"\ndata = {n = "x.npz"}\npartitions = [{name = "p", odd = 1}]', "key 'odd'"),
         ('name = "a"\ndata = {n = "x.npz"}\nmethods = ["ts"]', "methods must be a table"),
-        ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "st"}', "no method 'st'; choose from"),
+        (
+            'name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "st"}',
+            "is 'st'; there is no 'st': choose from .*oracle",
+        ),
+        ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "oracle:x=1"}', "oracle has no param"),
+        ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "own.py:Plain"}', "has no get_params"),
         ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = 3}', "'a' must be a text"),
         ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "own.py:nothing"}', "no calibrator"),
         ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "md-ts:haed=ols"}', "parameter 'haed'"),
@@ -414,6 +427,10 @@ def test_bad_files_and_data(folder):
     dc.write(replace(bare, domains=None), folder / "mine.npz")
     with pytest.raises(dc.InputError, match="'net' have no domains"):
         _run(folder)
+    text = TOML.replace("seed = 3", 'splits = ["group"]')
+    dc.write(bare, folder / "mine.npz")
+    with pytest.raises(dc.InputError, match="'net' have no groups, by which splits"):
+        _run(folder, text)
     (folder / "own.py").write_text(OWN)
     with pytest.raises(dc.InputError, match="gives int; it must give"):
         _run(folder, TOML.replace('"mine.npz"', '{source = "own.py:nothing"}'))

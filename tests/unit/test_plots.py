@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import domaincal as dc
+from domaincal.plots._style import MARKERS, method_signs
 from support import fit, probabilities, small_domains
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -59,7 +60,7 @@ def test_a_drawing_of_its_own_can_be_saved(draw, suffix, tmp_path):
 
 
 def _points(ax, k=0):
-    drawn = [line for line in ax.get_lines() if line.get_marker() in ("o", "s", "^", "D")]
+    drawn = [line for line in ax.get_lines() if line.get_marker() in MARKERS]
     return np.column_stack([np.asarray(v, float) for v in drawn[k].get_data()])
 
 
@@ -98,7 +99,26 @@ def test_accuracy_prediction_shows_the_mean_absolute_error():
     rows = TABLE[TABLE["method"] == "TS"]
     np.testing.assert_allclose(_points(ax), 100 * rows[["accuracy", "mean_confidence"]])
     (text,) = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert text == f"TS (MAE {100 * rows['gap'].mean():.2f})"
+    assert text == f"TS (MAE {100 * rows['gap'].mean():.2f}%)"
+
+
+def test_repeats_of_a_domain_are_one_point_and_the_mean_of_their_errors():
+    table = pd.DataFrame({
+        "method": "TS", "domain": ["a", "a"], "accuracy": [0.5, 0.5],
+        "mean_confidence": [0.4, 0.6],
+    })  # fmt: skip
+    ax = dc.plot_accuracy_prediction(table)
+    np.testing.assert_allclose(_points(ax), [[50.0, 50.0]])
+    assert ax.get_legend().get_texts()[0].get_text() == "TS (MAE 10.00%)"
+
+
+def test_a_method_has_the_same_sign_in_every_figure():
+    alone, among = method_signs(["MD-TS"]), method_signs(["MSP", "mine", "MD-TS", "TS", "yours"])
+    assert alone["MD-TS"] == among["MD-TS"]
+    assert len({sign["color"] for sign in among.values()}) == 5
+    assert len({sign["marker"] for sign in among.values()}) == 5
+    many = method_signs([f"method {k}" for k in range(20)])
+    assert len({tuple(sign.items()) for sign in many.values()}) == len(MARKERS)
 
 
 def test_temperatures_are_those_of_the_table():

@@ -27,13 +27,14 @@ def corrupt(
     names: tuple[str, ...],
     severities: tuple[int, ...],
     seed: int,
-    jobs: int,
+    jobs: int | None,
     as_json: bool,
 ) -> None:
     """Corrupt the images of SOURCE as ImageNet-C does, into DESTINATION/<name>/<severity>/.
 
-    Images have sides of at least 32 px; names and formats stay. The same seed gives the same
-    images, whatever the number of processes. If it is cut off, the same command goes on.
+    Images have sides of at least 32 px and 8 bits; names and formats stay, all become RGB. The same
+    seed gives the same images, whatever the number of processes. If it is cut off, the same command
+    goes on.
 
     \b
     Examples:
@@ -50,7 +51,7 @@ def corrupt(
     with progress("corrupting") as track:
         done = corrupt_folder(
             source, destination, names=names or CORRUPTIONS, severities=severities or SEVERITIES,
-            seed=seed, n_jobs=jobs, track=track,
+            seed=seed, n_jobs=jobs or -1, track=track,
         )  # fmt: skip
     if as_json:
         print_json("corruption", {**asdict(done), "seed": seed, "output": str(destination)})
@@ -60,3 +61,7 @@ def corrupt(
         f"{done.n_images} images in {done.n_domains} domains: {done.n_written} files written"
         f"{kept}; {destination} has {size_of(destination)}"
     )
+    if done.n_left_out:
+        say(
+            f"warning: {done.n_left_out} files of {source} are of no format that is read.", err=True
+        )

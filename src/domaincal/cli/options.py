@@ -32,8 +32,7 @@ seed_option = click.option(
 )
 
 jobs_option = click.option(
-    "--jobs", type=click.IntRange(min=-1), default=-1, show_default=True,
-    help="Processes; -1: one for each core.",
+    "--jobs", type=click.IntRange(min=1), help="Processes. [default: one for each core]"
 )  # fmt: skip
 
 

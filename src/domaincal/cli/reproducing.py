@@ -39,9 +39,9 @@ def make_and_print(
 ) -> None:
     """Make the targets, print the tables, and say which files there are."""
     _require_own(output)
-    names, left_out = _drawable(names)
+    figures = _can_draw(names)
     with progress("fitting and scoring", within="making the data") as track:
-        made, runs = reproduce(names, experiments, output, track=track)
+        made, runs = reproduce(names, experiments, output, figures=figures, track=track)
     write_results(runs, output)
     if as_json:
         print_json(kind, {
@@ -59,14 +59,22 @@ def make_and_print(
         return
     for m in made:
         _print_table(m, form)
-    figures = [m.files[0].name for m in made if m.table is None]
-    if figures:
-        say(f"Figures in {output}: {', '.join(figures)}, and the same as .svg.")
-    if left_out:
-        say(f"Without matplotlib, {', '.join(left_out)} are left out: pip install "
+    # A table that goes on to another program is not followed by words.
+    _print_files(made, output, figures=figures, err=form != "text")
+
+
+def _print_files(made: Sequence[Made], output: Path, *, figures: bool, err: bool) -> None:
+    """Which files there are, and which to open first."""
+    drawn = [m.files[0] for m in made if m.table is None]
+    if drawn:
+        names = ", ".join(path.name for path in drawn)
+        say(f"Figures in {output}: {names}, and the same as .svg.", err=err)
+    if not figures:
+        say("warning: figures are left out, for want of matplotlib: pip install "
             "'domaincal[plots]'.", err=True)  # fmt: skip
-    say(f"Open {made[-1].files[0] if figures else made[0].files[0]}; results.csv in {output} has "
-        "every method in every domain, means.csv the means with all scores.")  # fmt: skip
+    first = drawn[0] if drawn else made[0].files[0]
+    say(f"Open {first}; results.csv in {output} has every method in every domain, means.csv the "
+        "means with all scores.", err=err)  # fmt: skip
 
 
 def _print_table(made: Made, form: str) -> None:
@@ -75,9 +83,8 @@ def _print_table(made: Made, form: str) -> None:
     if form == "text":
         printed = made.table.printed
         emit(replace(printed, notes=()).text().rstrip())
-        for text in (*printed.notes, *made.sentences):
-            say(text)
-        emit("")
+        for text in (*printed.notes, "", *made.sentences, ""):
+            say(text) if text else emit("")
     elif form == "csv":
         emit(made.table.numbers.to_csv(index=False, float_format="%.6g").rstrip())
     else:
@@ -92,14 +99,12 @@ def _require_own(output: Path) -> None:
         raise InputError(f"{output} holds other files; choose a new or empty folder.")
 
 
-def _drawable(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Targets that can be made here, and figures that lack their package."""
-    known = list(TARGETS) if "all" in names else list(names)
-    figures = [name for name in known if name in TARGETS and not TARGETS[name].is_table]
+def _can_draw(names: Sequence[str]) -> bool:
+    """Whether figures can be drawn here; an error where nothing else is asked for."""
     try:
         require("matplotlib", extra="plots", purpose="drawing")
     except MissingDependencyError:
-        if len(figures) == len(known):
+        if all(name in TARGETS and not TARGETS[name].is_table for name in names):
             raise
-        return [name for name in known if name not in figures], figures
-    return list(names), []
+        return False
+    return True

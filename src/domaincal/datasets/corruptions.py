@@ -14,6 +14,7 @@ from domaincal._errors import InputError
 from domaincal._optional import require
 from domaincal._typing import Array, ArrayLike, Track
 from domaincal._validation import check_count, check_option
+from domaincal.datasets._processes import in_processes
 
 #: Corruptions by kind, as the benchmark groups them.
 KINDS = {
@@ -99,13 +100,9 @@ def corrupt_domains(
     track: Track = iter,
 ) -> Iterator[Array]:
     """The images under each (corruption, severity), one after the other, by several processes."""
-    from joblib import Parallel, delayed
-
     require("imagecorruptions", extra="corruptions", purpose="corrupting images")
-    work = (delayed(corrupt)(images, name, severity, seed) for name, severity in domains)
-    done = Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)(work)
-    for _ in track(domains):
-        yield next(done)
+    tasks = [(images, name, severity, seed) for name, severity in domains]
+    yield from in_processes(corrupt, tasks, n_jobs=n_jobs, track=track)
 
 
 def check_corruption(name: str, severity: int) -> None:

@@ -15,6 +15,7 @@ from domaincal._files import atomic_file
 from domaincal._optional import require
 from domaincal._typing import Track
 from domaincal._validation import check_count
+from domaincal.datasets._processes import in_processes
 from domaincal.datasets.corruptions import (
     CORRUPTIONS,
     SEVERITIES,
@@ -23,7 +24,7 @@ from domaincal.datasets.corruptions import (
     corrupt,
 )
 
-SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp")
+SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 #: Says how the images of a folder came about, so that work that was cut off can go on.
 RECIPE = "corruptions.json"
 
@@ -43,12 +44,15 @@ class CorruptedFolder:
         Images of the source, and (corruption, severity) pairs.
     n_written, n_kept : int
         Files that were written, and that were there from an earlier call.
+    n_left_out : int
+        Files of the source that are of none of the formats.
     """
 
     n_images: int
     n_domains: int
     n_written: int
     n_kept: int
+    n_left_out: int
 
 
 def corrupt_folder(
@@ -63,13 +67,15 @@ def corrupt_folder(
 ) -> CorruptedFolder:
     """Corrupt every image of a folder: ``destination/<corruption>/<severity>/<as in source>``.
 
-    That is the layout of ImageNet-C. Files keep their names and formats (JPEG with quality 85, as
-    there). Files that an earlier call with the same seed wrote are kept: what was cut off goes on.
+    That is the layout of ImageNet-C; the images of the source are the clean domain. Files keep
+    their names and formats (JPEG with quality 85, as there) and become RGB of 8 bits. Files that an
+    earlier call with the same seed wrote are kept: what was cut off goes on.
 
     Parameters
     ----------
     source : path
-        A folder, searched with all that is below it, for .bmp, .jpeg, .jpg, .png, .ppm and .webp.
+        A folder, searched with all that is below it, for .bmp, .jpeg, .jpg, .png, .ppm, .tif,
+        .tiff and .webp.
     destination : path
         A new folder, or that of an earlier call.
     names : sequence of str, default all 15
@@ -96,8 +102,6 @@ def corrupt_folder(
     ...     (Path(folder) / "corrupted/fog/3/night.png").exists(), done.n_written
     (True, 5)
     """
-    from joblib import Parallel, delayed
-
     require("imagecorruptions", extra="corruptions", purpose="corrupting images")
     source, destination = Path(source), Path(destination)
     check_count(seed, "seed", minimum=0)
@@ -106,7 +110,7 @@ def corrupt_folder(
         raise InputError("names or severities is empty; name at least one of each.")
     for pair in pairs:
         check_corruption(*pair)
-    images = _images(source)
+    images, left_out = _images(source)
     _require_new_or_own(source, destination, seed)
     wanted = [
         (image, destination / name / str(severity) / image.relative_to(source), name, severity)
@@ -116,34 +120,38 @@ def corrupt_folder(
     missing = [task for task in wanted if not task[1].exists()]
     for folder in sorted({target.parent for _, target, _, _ in missing}):
         folder.mkdir(parents=True, exist_ok=True)
-    chunks = [missing[k : k + _CHUNK] for k in range(0, len(missing), _CHUNK)]
-    done = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_corrupt_files)(chunk, seed) for chunk in chunks
-    )
-    for _ in track(chunks):  # results come in the order of the chunks
-        next(done)
+    chunks = [(missing[k : k + _CHUNK], seed) for k in range(0, len(missing), _CHUNK)]
+    for _ in in_processes(_corrupt_files, chunks, n_jobs=n_jobs, track=track):
+        pass
     return CorruptedFolder(
         n_images=len(images), n_domains=len(pairs), n_written=len(missing),
-        n_kept=len(wanted) - len(missing),
+        n_kept=len(wanted) - len(missing), n_left_out=left_out,
     )  # fmt: skip
 
 
-def _images(source: Path) -> list[Path]:
-    """The images of a folder, all of which can be corrupted."""
+def _images(source: Path) -> tuple[list[Path], int]:
+    """The images of a folder, all of which can be corrupted, and how many other files there are."""
     if not source.is_dir():
         raise InputError(f"source={str(source)!r} is no folder; give the folder of the images.")
-    images = sorted(p for p in source.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+    files = [path for path in source.rglob("*") if path.is_file()]
+    images = sorted(path for path in files if path.suffix.lower() in SUFFIXES)
     if not images:
         raise InputError(f"there is no image in {source}; looked for {', '.join(SUFFIXES)}.")
     for path in images:
         with _opened(path) as image:
             width, height = image.size
+            mode = image.mode
+        if mode.startswith(("I", "F")):  # PIL would clip it, not scale it
+            raise InputError(
+                f"{path} has more than 8 bits a channel (mode {mode}); bring the images to 8 bits "
+                "first."
+            )
         if min(width, height) < SMALLEST_SIDE:
             raise InputError(
                 f"{path} is {width} x {height} px; corruptions need sides of at least "
                 f"{SMALLEST_SIDE} px: enlarge the images first."
             )
-    return images
+    return images, len(files) - len(images)
 
 
 def _require_new_or_own(source: Path, destination: Path, seed: int) -> None:
@@ -166,12 +174,17 @@ def _require_new_or_own(source: Path, destination: Path, seed: int) -> None:
             raise FileFormatError(f"{known} cannot be read ({error}); remove it.") from error
         if found != recipe:
             raise InputError(
-                f"{destination} was made with {found}, not with {recipe}; choose another folder."
+                f"{destination} was made with {_words(found)}, not with {_words(recipe)}; choose "
+                "another folder."
             )
         return
     destination.mkdir(parents=True, exist_ok=True)
     with atomic_file(known) as file:
         file.write(json.dumps(recipe, indent=1).encode())
+
+
+def _words(recipe: dict[str, Any]) -> str:
+    return " and ".join(f"{name} {value}" for name, value in recipe.items())
 
 
 def _corrupt_files(tasks: list[tuple[Path, Path, str, int]], seed: int) -> None:
@@ -181,7 +194,9 @@ def _corrupt_files(tasks: list[tuple[Path, Path, str, int]], seed: int) -> None:
             try:
                 pixels = np.asarray(image.convert("RGB"))
             except (OSError, SyntaxError) as error:  # the header was good, the rest is not
-                raise FileFormatError(f"{source} cannot be decoded ({error}).") from error
+                raise FileFormatError(
+                    f"{source} cannot be decoded ({error}); mend or remove it, and go on."
+                ) from error
         result = module.fromarray(corrupt(pixels[None], name, severity, seed)[0])
         jpeg = target.suffix.lower() in (".jpg", ".jpeg")
         options = {"quality": _JPEG_QUALITY} if jpeg else {}

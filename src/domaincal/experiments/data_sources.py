@@ -19,6 +19,8 @@ from domaincal.io import read
 _SHIPPED: dict[str, Callable[..., CalibrationData]] = {
     "digits-c": partial(load_digits_c, n_jobs=-1)
 }
+# Arguments that the runner gives to those who take them.
+_GIVEN = ("seed", "folder", "track")
 # What networks that are trained on the spot, and images that are corrupted, depend on.
 _MAKERS = ("numpy", "scipy", "scikit-learn", "imagecorruptions-imaug")
 
@@ -120,9 +122,10 @@ class DataSource:
         parameters = inspect.signature(function).parameters
         for key in self._options():
             if key not in parameters:
+                own = [name for name in parameters if name not in _GIVEN]
                 raise InputError(
                     f"the source {source!r} of {self.network!r} has no option {key!r}; it has "
-                    f"{', '.join(parameters)}."
+                    f"{', '.join(own) or 'none'}."
                 )
         return function  # type: ignore[no-any-return]
 

@@ -151,7 +151,7 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path} is no text ({error}).") from error
+        raise FileFormatError(f"{path} is no text; give a TOML file ({error}).") from error
 
 
 def _experiment(content: Mapping[str, Any], folder: Path, data: Path) -> Experiment:

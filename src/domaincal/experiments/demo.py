@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from domaincal.experiments.definition import Experiment, read_experiment
-from domaincal.experiments.methods import BINNING, HEADS, Method
+from domaincal.experiments.methods import BINNING, Method, heads_of
 
 #: What the demo makes of it.
 TARGETS = ("summary", "domains", "accuracy", "temperatures")
@@ -25,7 +25,7 @@ def demo_experiment(
     shipped = read_experiment("digits-c")
     more: list[Method] = []
     if heads:
-        more += [Method(f"MD-TS {method.name}", method.text) for method in HEADS[1:]]
+        more += [Method(f"MD-TS {method.name}", method.text) for method in heads_of()[1:]]
     if binning:
         more += BINNING
     return replace(

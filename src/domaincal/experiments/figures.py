@@ -36,12 +36,13 @@ def reliability_figure(results: Results) -> Any:
     curve = curve_of_bins(cell.sums([row]))
     plot_reliability(curve, ax=axes[1], label=str(table["domain"].iloc[row]))
     pooled = 100 * cell.sums().calibration_error()
-    plot_domain_errors(table.assign(method="TS, each domain"), ax=axes[2])
+    plot_domain_errors(table.assign(method="TS"), ax=axes[2])
     axes[2].set_xlabel(f"{len(table)} domains, sorted")
     axes[2].set_xticks([])
-    axes[2].axhline(pooled, color="black", linestyle=":", label=f"TS, pooled: {pooled:.2f}")
-    axes[2].legend(fontsize="small", title="line: mean of the domains", title_fontsize="small")
-    figure.suptitle(f"{_name(results, network)}: TS, {len(table)} domains", fontsize="medium")
+    axes[2].axhline(pooled, color="black", linestyle=":", label=f"TS, pooled ({pooled:.2f})")
+    axes[2].legend(fontsize="small")
+    axes[2].set_title("every domain", fontsize="medium")
+    _title(figure, f"{_name(results, network)}: TS on {len(table)} domains, first repeat")
     return figure
 
 
@@ -50,8 +51,9 @@ def temperature_figure(results: Results) -> Any:
     network, cell = _first_cell(results)
     figure, axes = _panels(1, 1)
     plot_temperatures(_temperatures(cell), ax=axes[0])
-    axes[0].set_title(f"{_name(results, network)}: MD-TS, {len(cell.table)} domains",
-                      fontsize="medium")  # fmt: skip
+    axes[0].set_title(
+        f"{_name(results, network)}: {len(cell.table)} domains, first repeat", fontsize="medium"
+    )
     return figure
 
 
@@ -92,32 +94,33 @@ def split_figure(results: Results) -> Any:
         for j, (name, title) in enumerate(partitions.items()):
             part = table[(table["partition"] == name) & (table["kind"] == kind)]
             _scatter(axes[k * len(partitions) + j], part, f"({kind}) {title}")
-    figure.suptitle(_name(results, network), fontsize="medium")
+    _title(figure, _name(results, network))
     return figure
 
 
 def overview_figure(results: Results, what: str) -> Any:
-    """One panel for each partition: ``domains``, ``accuracy`` or ``temperatures``."""
-    network, table = next(_by_network(results))
+    """A panel for each network and partition: ``domains``, ``accuracy`` or ``temperatures``."""
+    networks = dict(_by_network(results))
     partitions = _partitions(results)
-    columns = min(len(partitions), 3)
-    figure, axes = _panels(-(-len(partitions) // columns), columns)
-    for ax, (name, title) in zip(axes, partitions.items(), strict=False):
+    shown = [(network, name) for network in networks for name in partitions]
+    columns = min(len(partitions), 3) if len(partitions) > 1 else min(len(networks), 3)
+    figure, axes = _panels(-(-len(shown) // columns), columns)
+    for ax, (network, name) in zip(axes, shown, strict=False):
+        table = networks[network]
         part = table[table["partition"] == name]
+        title = f"{network}: {partitions[name]}" if len(networks) > 1 else partitions[name]
         if what == "domains":
             _scatter(ax, part, title)
         elif what == "accuracy":
             _accuracy(ax, part, title)
         else:
-            cell = next(
-                c for (n, asked), c in results.cells.items()
-                if n == network and asked.partition.name == name
-            )  # fmt: skip
-            plot_temperatures(_temperatures(cell), ax=ax)
+            plot_temperatures(_temperatures(_cell(results, network, name)), ax=ax)
             ax.set_title(title, fontsize="medium")
-    for ax in axes[len(partitions) :]:
+    for ax in axes[len(shown) :]:
         ax.set_axis_off()
-    figure.suptitle(_name(results, network), fontsize="medium")
+    only = f", {next(iter(networks))}" if len(networks) == 1 else ""
+    which = {"accuracy": ": OOD domains", "temperatures": ": MD-TS, first repeat"}.get(what, "")
+    _title(figure, f"{results.experiment.name}{only}{which}")
     return figure
 
 
@@ -143,6 +146,20 @@ def _panels(
     figure = module.Figure(figsize=(_SIDE * total, 1.08 * _SIDE * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, width_ratios=widths)
     return figure, list(grid.flat)
+
+
+def _title(figure: Any, text: str) -> None:
+    """Of the whole figure: at its left, where it is not taken for that of a panel."""
+    figure.suptitle(text, x=0.01, horizontalalignment="left", fontsize="medium", fontweight="bold")
+
+
+def _cell(results: Results, network: str, partition: str) -> Cell:
+    """The first cell of a network and partition."""
+    return next(
+        cell
+        for (own, asked), cell in results.cells.items()
+        if own == network and asked.partition.name == partition
+    )
 
 
 def _scatter(ax: Any, table: pd.DataFrame, title: str) -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from domaincal._errors import InputError
-from domaincal.calibrators import DomainTemperatureScaling
-from domaincal.calibrators._written import calibrator_from_text, with_parameters
+from domaincal.calibrators import DomainTemperatureScaling, MultiDomainTemperatureScaling
+from domaincal.calibrators._registry import METHODS
+from domaincal.calibrators._written import with_parameters
 from domaincal.experiments.python_files import file_digest, from_file, is_in_file
 
 ORACLE = "oracle"
@@ -57,6 +58,12 @@ class Method:
         return isinstance(self.calibrator(), DomainTemperatureScaling) and not self.is_oracle
 
     @property
+    def needs_features(self) -> bool:
+        """Whether it cannot do without features."""
+        calibrator = self.calibrator()
+        return isinstance(calibrator, MultiDomainTemperatureScaling) and calibrator.features is None
+
+    @property
     def head(self) -> str:
         """The head of MD-TS."""
         head = getattr(self.calibrator(), "head", "")
@@ -66,15 +73,30 @@ class Method:
         """A new calibrator."""
         if self.is_oracle:
             return DomainTemperatureScaling()
-        if not is_in_file(self.text):
-            return calibrator_from_text(self.text)
+        if is_in_file(self.text):
+            return self._from_file()
+        name, *pairs = self.text.split(":")
+        if name == ORACLE:
+            raise InputError(
+                f"the method {self.name!r} is {self.text!r}; oracle has no parameters."
+            )
+        if name not in METHODS:
+            raise InputError(
+                f"the method {self.name!r} is {self.text!r}; there is no {name!r}: choose from "
+                f"{', '.join(METHODS)}, {ORACLE}, or FILE.py:CLASS."
+            )
+        return with_parameters(METHODS[name](), name, pairs)
+
+    def _from_file(self) -> Any:
         file, name, *pairs = self.text.split(":")
         made = from_file(f"{file}:{name}", self.folder)()
-        if not hasattr(made, "predict_confidence"):
-            raise InputError(
-                f"{self.text!r} gives {type(made).__name__}, which is no calibrator: it has no "
-                "predict_confidence."
-            )
+        for needed in ("fit", "predict_confidence", "predict_proba", "get_params"):
+            if not hasattr(made, needed):
+                raise InputError(
+                    f"{self.text!r} gives {type(made).__name__}, which is no calibrator: it has no "
+                    f"{needed}; derive it from one of domaincal's, or from "
+                    "sklearn.base.BaseEstimator."
+                )
         return with_parameters(made, name, pairs)
 
     def definition(self) -> dict[str, Any]:
@@ -88,8 +110,14 @@ MSP, TS, MD_TS = Method("MSP", "msp"), Method("TS", "ts"), Method("MD-TS", "md-t
 DOMAIN_TS = Method("T_k", "domain-ts")
 LABEL_ORACLE = Method(ORACLE, ORACLE)
 MAIN = (MSP, TS, MD_TS, DOMAIN_TS, LABEL_ORACLE)
-HEADS = (
-    Method("OLS", "md-ts"),
-    *(Method(name, f"md-ts:head={name.lower()}") for name in ("Ridge", "Huber", "KRR", "KNN")),
-)
 BINNING = (Method("HistBin", "histogram"), Method("Isotonic", "isotonic"), Method("BBQ", "bbq"))
+HEAD_NAMES = ("OLS", "Ridge", "Huber", "KRR", "KNN")
+
+
+def heads_of(md_ts: Method = MD_TS) -> tuple[Method, ...]:
+    """The heads of the paper's table 3, for MD-TS as it is or with other parameters."""
+    first, *others = HEAD_NAMES
+    return (
+        Method(first, md_ts.text, md_ts.folder),
+        *(Method(name, f"{md_ts.text}:head={name.lower()}", md_ts.folder) for name in others),
+    )

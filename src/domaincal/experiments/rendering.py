@@ -29,12 +29,16 @@ class Block:
 
 @dataclass(frozen=True)
 class TextTable:
-    """Texts in blocks of lines: a name first, then one number for each column."""
+    """Texts in blocks of lines: a name first, then one number for each column.
+
+    ``best`` says what is marked as the best of a line.
+    """
 
     title: str
     name_column: str
     columns: tuple[str, ...]
     blocks: tuple[Block, ...]
+    best: str = "the lowest"
     notes: tuple[str, ...] = ()
 
     def text(self) -> str:
@@ -56,7 +60,7 @@ class TextTable:
         lines = [self.title, "", joined(header)]
         for block in self.blocks:
             lines += [rule, block.heading, *(joined(rows[line]) for line in block.lines)]
-        return "\n".join([*lines, rule, *self.notes]) + "\n"
+        return "\n".join([*lines, rule, f"*: {self.best}.", *self.notes]) + "\n"
 
     def markdown(self) -> str:
         """A table of Markdown."""
@@ -66,7 +70,7 @@ class TextTable:
             rows.append([f"*{block.heading}*", *empty])
             rows += [[line.name, *_marked(line, "**", "**")] for line in block.lines]
         lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]
-        notes = [f"\n{note}" for note in self.notes]
+        notes = [f"\n{note}" for note in (f"Bold: {self.best}.", *self.notes)]
         return "\n".join([f"**{self.title}**", "", *lines, *notes]) + "\n"
 
     def latex(self) -> str:
@@ -81,7 +85,8 @@ class TextTable:
                     numbers[line.best] = rf"\textbf{{{numbers[line.best]}}}"
                 body.append(" & ".join([line.name.translate(_LATEX), *numbers]) + r" \\")
         head = " & ".join(name.translate(_LATEX) for name in (self.name_column, *self.columns))
-        caption = " ".join(text.translate(_LATEX) for text in (f"{self.title}.", *self.notes))
+        texts = (f"{self.title}.", f"Bold: {self.best}.", *self.notes)
+        caption = " ".join(text.translate(_LATEX) for text in texts)
         return "\n".join([
             r"\begin{table}", r"\centering", rf"\caption{{{caption}}}",
             rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}", r"\toprule", head + r" \\", *body,

@@ -98,7 +98,8 @@ def _there(experiment: Experiment) -> list[DataSource]:
     if not there:
         raise InputError(
             f"no data of {experiment.name!r} are there: looked for "
-            f"{', '.join(str(source.path) for source in absent)}; give the folder of the data."
+            f"{', '.join(str(source.path) for source in absent)}; paths are relative to the TOML "
+            "file, or to the folder given by --data (data=...)."
         )
     for source in absent:
         warnings.warn(
@@ -124,11 +125,14 @@ def _key(experiment: Experiment, source: DataSource, cell: Asked) -> dict[str, A
 
 @contextmanager
 def _said_where(network: str, cell: Asked) -> Iterator[None]:
-    """Warnings say which method they are about, and where."""
+    """Warnings and errors say which method they are about, and where."""
+    place = f"{cell.method.name!r} on {network!r}, {cell.partition.name!r}, repeat {cell.repeat}"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield
-    place = f"{cell.method.name!r} on {network!r}, {cell.partition.name!r}, repeat {cell.repeat}"
+        try:
+            yield
+        except InputError as error:
+            raise InputError(f"{place}: {error}") from error
     for warning in caught:
         warnings.warn(f"{place}: {warning.message}", warning.category, stacklevel=4)
 
@@ -144,11 +148,12 @@ class _AtHand:
 
     def rows(self, source: DataSource, cell: Asked) -> Rows:
         """Rows that a cell fits and scores."""
+        data = self._load(source, cell.repeat)
+        _require_needs(source.network, data, cell)
         turn = (source.network, cell.partition, cell.split, cell.repeat)
         if self._rows is None or self._rows[0] != turn:
             self._rows = None  # before others of its size are made
-            seed = self._experiment.seed + cell.repeat
-            self._rows = (turn, _split(self._load(source, cell.repeat), cell, seed))
+            self._rows = (turn, _split(data, cell, self._experiment.seed + cell.repeat))
         return self._rows[1]
 
     def _load(self, source: DataSource, repeat: int) -> CalibrationData:
@@ -156,11 +161,23 @@ class _AtHand:
         if self._data is None or self._data[0] != turn:
             self._data = None
             data = source.load(self._experiment.seed + repeat, self._track)
-            for array in ("labels", "domains"):
-                if getattr(data, array) is None:
-                    raise InputError(f"the data of {source.network!r} have no {array}; add them.")
             self._data = (turn, data)
         return self._data[1]
+
+
+def _require_needs(network: str, data: CalibrationData, cell: Asked) -> None:
+    """Refuse rows that lack what a cell needs, in the words of the definition."""
+    needed = {"labels": "", "domains": ""}
+    if cell.split == "group":
+        needed["groups"] = ', by which splits = ["group"] splits'
+    if cell.method.needs_features:
+        needed["features"] = (
+            f", which {cell.method.text!r} needs; without them, define {cell.method.name} = "
+            '"md-ts:features=logits" in [methods]'
+        )
+    for array, why in needed.items():
+        if getattr(data, array) is None:
+            raise InputError(f"the data of {network!r} have no {array}{why}.")
 
 
 def _split(data: CalibrationData, cell: Asked, seed: int) -> Rows:

@@ -5,13 +5,16 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from domaincal.experiments.methods import ORACLE, Method
+from domaincal.experiments.methods import HEAD_NAMES, ORACLE, Method
 from domaincal.experiments.paper import paper_cells
 from domaincal.experiments.rendering import Block, Line, TextTable
 from domaincal.experiments.results import Results
 
 _SPLITS = {"row": "", "group": ", disjoint in groups"}
 _NOTES = {
+    "MSP": "MSP: the softmax as it is.",
+    "TS": "TS: one temperature for all.",
+    "MD-TS": "MD-TS: a temperature for each row, predicted from its features.",
     ORACLE: "oracle: temperature scaling fitted in sample, on the labels of the very rows that are "
     "scored, domain by domain.",
     "T_k": "T_k: a temperature for each seen domain, fitted on its calibration half.",
@@ -43,9 +46,10 @@ def ece_table(runs: Sequence[Results], methods: Sequence[Method], title: str, pa
     numbers["value"] = 100 * means[score]
     numbers["standard_error"] = 100 * means[f"{score}_standard_error"]
     error = (
-        "In brackets: domains, over all repeats. ±: standard error: repeats are averaged within a "
-        "domain, then the standard deviation over the domains is divided by the root of their "
-        "number. Starred or bold: the lowest that needs no labels of the domain."
+        "InD: domains that calibrate, of which other rows are scored; OOD: domains that were kept "
+        "from it. In brackets: how many, over all repeats. ±: standard error: repeats are averaged "
+        "within a domain, then the standard deviation over the domains is divided by the root of "
+        "their number."
     )
     return _table(numbers, runs, methods, title, paper, [error])
 
@@ -62,8 +66,8 @@ def pooled_table(
         "standard_error": 100 * grouped.std(ddof=1) / grouped.size() ** 0.5,
     }).reset_index()  # fmt: skip
     error = (
-        "±: standard error over the repeats; there are no domains to take it over. Starred or "
-        "bold: the lowest."
+        "±: standard error over the repeats, for want of domains to take it over; 0 where all "
+        "repeats score the same rows."
     )
     return _table(numbers, runs, methods, title, paper, [error])
 
@@ -95,9 +99,13 @@ def _table(
                 lines.append(Line(f"{kind}, paper", marked))
         heading = f"{data}, {network}: {titles[str(partition)]}{_SPLITS[str(split)]}"
         blocks.append(Block(heading, tuple(lines)))
-    notes = [*notes, *(note for name, note in _NOTES.items() if name in names)]
+    known = " ".join(note for name, note in _NOTES.items() if name in names)
+    notes = [*notes, known] if known else notes
+    if "group" in set(numbers["split"]):
+        notes = [*notes, "Disjoint in groups: no group, of one image, say, is fitted and scored."]
     notes += [f"[{k}] The paper's cell is doubtful: {slip}" for k, slip in enumerate(slips, 1)]
-    printed = TextTable(title, "domains", tuple(names), tuple(blocks), tuple(notes))
+    lowest = "the lowest of those that need no labels of the scored domain"
+    printed = TextTable(title, "domains", tuple(names), tuple(blocks), lowest, tuple(notes))
     return ResultTable(numbers, printed)
 
 
@@ -131,12 +139,9 @@ def _with_paper(numbers: pd.DataFrame, table: int | None) -> pd.DataFrame:
         "standard_error": "paper_standard_error",
     })  # fmt: skip
     if table == 3:  # its methods are the heads
-        cells["method"] = cells["head"].map(lambda head: _HEAD_NAMES[head])
+        cells["method"] = cells["head"].map({name.lower(): name for name in HEAD_NAMES})
     keys = ["data", "network", "kind", "method"]
     return numbers.merge(cells[[*keys, *columns]], on=keys, how="left")
-
-
-_HEAD_NAMES = {"ols": "OLS", "ridge": "Ridge", "huber": "Huber", "krr": "KRR", "knn": "KNN"}
 
 
 def _texts(values: "pd.Series[float]", errors: "pd.Series[float]") -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from domaincal.experiments.figures import (
     split_figure,
     temperature_figure,
 )
-from domaincal.experiments.methods import BINNING, HEADS, MAIN, MD_TS, MSP, TS, Method
+from domaincal.experiments.methods import BINNING, MAIN, MD_TS, MSP, TS, Method, heads_of
 from domaincal.experiments.partitions import Partition
 from domaincal.experiments.results import Results
 from domaincal.experiments.runner import run_experiment
@@ -64,11 +64,19 @@ class Made:
     sentences: tuple[str, ...]
 
 
+def _own(experiment: Experiment, methods: Sequence[Method]) -> list[Method]:
+    """Methods of a table, each as the experiment defines it under that name, if it does."""
+    known = {method.name: method for method in experiment.methods}
+    heads = {method.name: method for method in heads_of(known.get(MD_TS.name, MD_TS))}
+    return [known.get(method.name, heads.get(method.name, method)) for method in methods]
+
+
 def _main(methods: Sequence[Method]) -> Callable[[Experiment], list[Asked]]:
     """Cells of the main partition, halved as the experiment says first."""
     return lambda experiment: asked_by(
-        experiment, partitions=[experiment.main], methods=methods, splits=experiment.splits[:1]
-    )
+        experiment, partitions=[experiment.main], methods=_own(experiment, methods),
+        splits=experiment.splits[:1],
+    )  # fmt: skip
 
 
 def _named(name: str, methods: Sequence[Method], *, repeats: int | None = None
@@ -78,8 +86,8 @@ def _named(name: str, methods: Sequence[Method], *, repeats: int | None = None
     def asks(experiment: Experiment) -> list[Asked]:
         chosen = [p for p in experiment.partitions if p.name.startswith(name)]
         return asked_by(
-            experiment, partitions=chosen, methods=methods, splits=experiment.splits[:1],
-            repeats=repeats,
+            experiment, partitions=chosen, methods=_own(experiment, methods),
+            splits=experiment.splits[:1], repeats=repeats,
         )  # fmt: skip
 
     return asks
@@ -94,7 +102,7 @@ def _overviewed(experiment: Experiment) -> list[Partition]:
 def _overview(methods: Sequence[Method], *, repeats: int | None = None
               ) -> Callable[[Experiment], list[Asked]]:  # fmt: skip
     return lambda experiment: asked_by(
-        experiment, partitions=_overviewed(experiment), methods=methods,
+        experiment, partitions=_overviewed(experiment), methods=_own(experiment, methods),
         splits=experiment.splits[:1], repeats=repeats,
     )  # fmt: skip
 
@@ -122,6 +130,7 @@ def _first(make: Callable[[Results], Any]) -> Callable[[Sequence[Results]], Any]
 
 _PER_DOMAIN = "Per-domain ECE in %"
 _TWO = (TS, MD_TS)
+_HEADS = heads_of()
 _TARGETS = (
     Target("summary", "every partition and method of the experiment", asked_by, _summary),
     Target("domains", "TS against MD-TS in every domain, partition by partition",
@@ -135,8 +144,8 @@ _TARGETS = (
     Target("table-2", "error of the accuracy that confidence predicts", _main(MAIN),
            partial(_ece, methods=MAIN, title="Table 2: MAE of the predicted accuracy in %",
                    paper=2, score="gap")),
-    Target("table-3", "heads of MD-TS: per-domain ECE", _main(HEADS),
-           partial(_ece, methods=HEADS, title=f"Table 3: {_PER_DOMAIN}, heads of MD-TS", paper=3)),
+    Target("table-3", "heads of MD-TS: per-domain ECE", _main(_HEADS),
+           partial(_ece, methods=_HEADS, title=f"Table 3: {_PER_DOMAIN}, heads of MD-TS", paper=3)),
     Target("table-4", "ECE of pooled domains", _main((MSP, TS, MD_TS)), _pooled),
     Target("table-5", "other baselines: per-domain ECE", _main(BINNING),
            partial(_ece, methods=BINNING, title=f"Table 5: {_PER_DOMAIN}, other baselines",
@@ -172,6 +181,7 @@ def reproduce(
     experiments: Sequence[Experiment],
     folder: str | Path,
     *,
+    figures: bool = True,
     track: Track = iter,
 ) -> tuple[list[Made], list[Results]]:
     """Run what the targets need, and write them to a folder.
@@ -184,11 +194,13 @@ def reproduce(
     folder : path
         Tables go there as .txt, .md, .tex and .csv, figures as .png and .svg, and results.csv,
         pooled.csv, means.csv and provenance.json with the numbers behind them.
+    figures : bool, default True
+        Whether to draw; without it, figures are left out.
     track : callable, optional
         Wraps the list of steps that are left, to show progress.
     """
     folder = Path(folder)
-    targets = _chosen(names, experiments)
+    targets = [t for t in _chosen(names, experiments) if figures or t.is_table]
     runs = []
     for experiment in experiments:
         asked = [cell for target in targets for cell in target.asks(experiment)]

@@ -57,8 +57,11 @@ def _against(table: pd.DataFrame, subject: str, other: str) -> str:
         verdict = f"does not differ clearly from {other}"
     else:
         verdict = f"beats {other}" if found.difference < 0 else f"LOSES to {other}"
-    if found.losses > found.wins and not (clear and found.difference > 0):
+    loses = clear and found.difference > 0
+    if not loses and found.losses > found.wins:
         verdict += f" on average, but {other} is lower in most domains"
+    if loses and found.wins > found.losses:
+        verdict += " on average, but is lower in most domains"
     return (
         f"{verdict} (ECE {100 * found.first:.2f}% against {100 * found.second:.2f}%, lower in "
         f"{found.wins} of {found.n_domains} domains)"

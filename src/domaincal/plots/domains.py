@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from domaincal._errors import InputError
-from domaincal.plots._style import COLOURS, GRID, KINDS, axes, diagonal, sign
+from domaincal.plots._style import GRID, KINDS, axes, diagonal, kind_sign, method_signs
 
 # With more domains their names would overlap.
 _NAMED_DOMAINS = 40
@@ -43,11 +43,12 @@ def plot_domain_errors(table: pd.DataFrame, *, score: str = "ece", ax: Any = Non
     width = float(np.clip(0.16 * len(order), 4.4, 12.0))
     ax = axes(ax, size=(width, 3.6))
     places = np.arange(len(order))
-    for k, method in enumerate(methods):
+    for method, sign in method_signs(methods).items():
         values = 100.0 * wide[method].loc[order].to_numpy()
-        ax.plot(places, values, linestyle="none", markersize=5, label=method, **sign(k))
         mean = float(np.nanmean(values))
-        ax.axhline(mean, color=COLOURS[k % len(COLOURS)], linewidth=1.0, alpha=0.6)
+        label = f"{method} (mean {mean:.2f})"
+        ax.plot(places, values, linestyle="none", markersize=5, label=label, **sign)
+        ax.axhline(mean, color=sign["color"], linewidth=1.0, alpha=0.6)
     bold = False
     if len(order) <= _NAMED_DOMAINS:
         names = [str(domain) for *_, domain in order.to_flat_index()]
@@ -104,12 +105,12 @@ def plot_method_scatter(
     high = 1.05 * max(float(wide.to_numpy().max()), 1e-9)
     ax = axes(ax)
     diagonal(ax, low, high)
-    for k, kind, rows in _kinds(wide):
+    for kind, rows in _kinds(wide):
         better = int((rows[second] < rows[first]).sum())
         text = f"{kind + ': ' if kind else ''}{second} lower in {better} of {len(rows)}"
         ax.plot(
             rows[first], rows[second], linestyle="none", markersize=5, alpha=0.85, zorder=3,
-            label=text, **sign(k),
+            label=text, **kind_sign(kind),
         )  # fmt: skip
     ax.set_xlabel(f"{first}: {name} in %")
     ax.set_ylabel(f"{second}: {name} in %")
@@ -158,12 +159,12 @@ def plot_accuracy_prediction(
     margin = 0.05 * max(float(np.ptp(values)), 1.0)
     ax = axes(ax)
     diagonal(ax, max(0.0, values.min() - margin), min(100.0, values.max() + margin))
-    for k, method in enumerate(chosen):
+    for method, sign in method_signs(chosen).items():
         part = rows[rows["method"] == method]
         error = 100.0 * float(part["gap"].mean())
         ax.plot(
             100.0 * part["accuracy"], 100.0 * part["mean_confidence"], linestyle="none",
-            markersize=5, alpha=0.85, zorder=3, label=f"{method} (MAE {error:.2f})", **sign(k),
+            markersize=5, alpha=0.85, zorder=3, label=f"{method} (MAE {error:.2f}%)", **sign,
         )  # fmt: skip
     ax.set_xlabel("accuracy in %")
     ax.set_ylabel("mean confidence in %")
@@ -179,13 +180,10 @@ def _by_method(table: pd.DataFrame, score: str) -> pd.DataFrame:
     return frame.pivot_table(index=["kind", "domain"], columns="method", values="score")
 
 
-def _kinds(wide: pd.DataFrame) -> list[tuple[int, str, pd.DataFrame]]:
-    """Number, name and rows of each kind of domains."""
+def _kinds(wide: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """Name and rows of each kind of domains."""
     kinds = wide.index.get_level_values("kind")
-    return [
-        (KINDS.index(kind) if kind in KINDS else 0, kind, wide[kinds == kind])
-        for kind in dict.fromkeys(kinds)
-    ]
+    return [(kind, wide[kinds == kind]) for kind in dict.fromkeys(kinds)]
 
 
 def _mark_ood(ax: Any, order: pd.Index) -> bool:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from domaincal._errors import InputError
 from domaincal._optional import require
-from domaincal.plots._style import KINDS, axes, diagonal, sign
+from domaincal.plots._style import axes, diagonal, kind_sign
 
 _COLUMNS = {"domain", "learned", "predicted", "low", "high"}
 
@@ -57,13 +57,12 @@ def plot_temperatures(table: pd.DataFrame, *, ax: Any = None) -> Any:
     for kind in dict.fromkeys(kinds):
         rows = table[kinds == kind]
         spread = [rows["predicted"] - rows["low"], rows["high"] - rows["predicted"]]
-        k = KINDS.index(kind) if kind in KINDS else 0
         ax.errorbar(
             rows["learned"], rows["predicted"], spread, linestyle="none", markersize=5,
-            elinewidth=0.9, alpha=0.85, zorder=3, label=kind or None, **sign(k),
+            elinewidth=0.9, alpha=0.85, zorder=3, label=kind or None, **kind_sign(kind),
         )  # fmt: skip
     ax.set_xlabel("temperature learned from labels")
-    ax.set_ylabel("predicted temperature")
+    ax.set_ylabel("predicted temperature (median, 5 to 95%)")
     if any(kinds):
         ax.legend(loc="upper left", frameon=False, fontsize="small")
     return ax
