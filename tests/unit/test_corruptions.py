@@ -105,6 +105,27 @@ def test_the_package_is_as_it_was_even_after_an_error(images, monkeypatch):
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
+def test_threads_of_opencv_are_as_they_were(images):
+    cv2 = imagecorruptions.corruptions.cv2
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(3)
+    try:
+        dc.corrupt(images, "frost", 1)
+        assert cv2.getNumThreads() == 3
+    finally:
+        cv2.setNumThreads(before)
+
+
+def test_the_package_prints_nothing(images, monkeypatch, capsys):
+    def talk(image, severity):
+        print("Exception handling")
+        return image
+
+    monkeypatch.setitem(imagecorruptions.corruption_dict, "fog", talk)
+    dc.corrupt(images, "fog", 1)
+    assert capsys.readouterr().out == ""
+
+
 def test_frost_is_the_packages_own(images):
     """Pictures that are decoded once are the same pictures."""
     np.random.seed(_seed_of(images[0], "frost", 2, 9))  # noqa: NPY002
@@ -122,6 +143,7 @@ def test_frost_is_the_packages_own(images):
         ((np.zeros((1, 32, 32, 3), np.uint8), "rain", 1), "name must be one of"),
         ((np.zeros((1, 32, 32, 3), np.uint8), "fog", 0), "severity must be 1, 2, 3, 4 or 5, got 0"),
         ((np.zeros((1, 32, 32, 3), np.uint8), "fog", True), "severity must be"),
+        ((np.zeros((1, 32, 32, 3), np.uint8), "fog", 3.0), "severity must be"),
         ((np.zeros((1, 32, 32, 3), np.uint8), "fog", 1, -1), "seed must be"),
     ],
 )
@@ -161,7 +183,10 @@ def test_a_folder_has_the_layout_of_imagenet_c(photos, tmp_path):
     }  # fmt: skip
     expected = dc.corrupt(_pixels(photos / "a.png")[None], "fog", 2)[0]
     np.testing.assert_array_equal(_pixels(tmp_path / "out/fog/2/a.png"), expected)
-    assert files["fog/2/cats/b.JPEG"].startswith(b"\xff\xd8\xff")  # how a JPEG starts
+    # JPEG as the published ImageNet-C: quality 85.
+    expected = dc.corrupt(_pixels(photos / "cats/b.JPEG")[None], "fog", 2)[0]
+    Image.fromarray(expected).save(tmp_path / "b.jpg", quality=85)
+    assert files["fog/2/cats/b.JPEG"] == (tmp_path / "b.jpg").read_bytes()
 
 
 def test_a_folder_is_the_same_by_two_processes_and_after_a_cut(photos, tmp_path):
@@ -180,12 +205,25 @@ def test_a_folder_is_the_same_by_two_processes_and_after_a_cut(photos, tmp_path)
 
 def test_a_folder_is_not_mixed_with_another(photos, tmp_path):
     dc.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1])
-    with pytest.raises(dc.InputError, match=r"made with seed 0 and .*, not with seed 1 and"):
+    with pytest.raises(dc.InputError, match=r"made with seed 0 and source .*, not with seed 1 and"):
         dc.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1], seed=1)
     with pytest.raises(dc.InputError, match="holds other files"):
         dc.corrupt_folder(tmp_path / "out", photos, names=["fog"])
+    with pytest.raises(dc.InputError, match=r"made with .*photos.*, not with .*cats"):
+        dc.corrupt_folder(photos / "cats", tmp_path / "out", names=["fog"], severities=[1])
+    with pytest.raises(dc.InputError, match="in the destination"):
+        dc.corrupt_folder(tmp_path / "out/fog", tmp_path / "out", names=["fog"])
     with pytest.raises(dc.InputError, match="in the source"):
         dc.corrupt_folder(photos, photos / "out")
+
+
+def test_an_image_that_changed_is_corrupted_again(photos, tmp_path):
+    options = {"names": ["fog", "fog"], "severities": [1, 1]}
+    assert dc.corrupt_folder(photos, tmp_path / "out", **options).n_written == 3
+    Image.fromarray(np.zeros((40, 40, 3), np.uint8)).save(photos / "a.png")
+    done = dc.corrupt_folder(photos, tmp_path / "out", **options)
+    assert (done.n_written, done.n_kept, done.n_domains) == (1, 2, 1)
+    assert _pixels(tmp_path / "out/fog/1/a.png").shape == (40, 40, 3)
 
 
 def test_bad_folders(photos, tmp_path):
@@ -284,6 +322,27 @@ def test_digits_follow_the_seed_and_outputs_are_the_networks():
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(p, network.predict_proba(x), atol=1e-5)
     assert features.shape == (60, 7)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_digits_are_smooth_and_every_seed_has_a_network_of_its_own(monkeypatch):
+    from domaincal.datasets import digits
+
+    images, _ = digits._enlarged_digits()
+    assert images.shape == (1797, 32, 32)
+    assert (images[:, 1::4] != images[:, 2::4]).mean() > 0.2  # no blocks of 4 px
+    seeds = []
+    original = digits.MLPClassifier
+
+    def spy(**options):
+        seeds.append(options["random_state"])
+        return original(**{**options, "max_iter": 2, "tol": 1.0})
+
+    monkeypatch.setattr(digits, "MLPClassifier", spy)
+    monkeypatch.setattr(digits, "_PAIRS", (("fog", 1),))
+    for seed in (5, 6):
+        dc.load_digits_c(seed, n_images=1)
+    assert seeds == [5, 6]
 
 
 def test_the_whole_of_the_digits_and_a_part_agree(monkeypatch):

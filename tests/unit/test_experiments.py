@@ -16,7 +16,8 @@ from domaincal.data.splits import half_mask
 from domaincal.experiments import cells, runner
 from domaincal.experiments.definition import asked_by
 from domaincal.experiments.methods import Method
-from domaincal.experiments.results import SCORES, means_over_domains, write_results
+from domaincal.experiments.python_files import from_file
+from domaincal.experiments.results import SCORES, means_over_domains
 from support import small_domains
 
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
@@ -100,6 +101,22 @@ def test_the_oracle_is_temperature_scaling_in_sample_on_each_scored_domain(folde
     assert row["ece"].item() == pytest.approx(expected)
 
 
+@pytest.mark.filterwarnings("error")
+def test_the_oracle_knows_labels_where_no_method_should_rely_on_them(folder, data):
+    """A domain that is always right has its temperature at the bound, a small one has any."""
+    labels = np.where(data.domains == "domain-5", data.logits.argmax(axis=1), data.labels)
+    rows = (data.domains != "domain-4") | (np.arange(len(data)) % 12 == 0)
+    odd = replace(data, labels=labels).select(rows)
+    dc.write(odd, folder / "mine.npz")
+    results = _run(folder, TOML.split("[methods]")[0] + '[methods]\noracle = "oracle"')
+    table = _rows(results, partition="new", repeat=0).set_index("domain")
+    assert table.loc["domain-4", "n"] == 5
+    assert table.loc["domain-5", "ece"] < 0.03
+    for domain in ("domain-4", "domain-5"):
+        own = table.loc[domain]
+        assert own["predicted"] == pytest.approx(own["learned"])
+
+
 def test_domain_temperatures_are_scored_on_seen_domains_only(folder):
     results = _run(folder)
     assert set(_rows(results, method="T_k")["kind"]) == {"InD"}
@@ -113,6 +130,8 @@ def test_pooled_scores_are_those_of_all_rows(folder, data):
     p = dc.MaxSoftmax().fit(outside.logits, outside.labels).predict_proba(outside.logits)
     msp = chosen[chosen["method"] == "MSP"].iloc[0]
     assert msp["n"] == len(outside)
+    assert msp["accuracy"] == pytest.approx((outside.logits.argmax(1) == outside.labels).mean())
+    assert msp["mean_confidence"] == pytest.approx(p.max(axis=1).mean())
     assert msp["ece"] == pytest.approx(dc.expected_calibration_error(p, outside.labels, n_bins=10))
     mean = _rows(results, partition="new", repeat=0, kind="OOD", method="MSP")["ece"].mean()
     assert msp["ece"] <= mean + 1e-12  # domains of equal size
@@ -214,6 +233,22 @@ def test_data_that_differ_in_a_single_row_are_other_cells(folder, data, array, m
     assert len(fits) == 20
 
 
+def test_another_version_of_domaincal_makes_other_cells(folder, monkeypatch):
+    _run(folder)
+    fits = _count_fits(monkeypatch)
+    monkeypatch.setattr(runner, "version", lambda _: "9.9")
+    _run(folder)
+    assert len(fits) == 20
+
+
+def test_methods_that_are_written_alike_are_fitted_once(folder, monkeypatch):
+    fits = _count_fits(monkeypatch)
+    results = _run(folder, TOML + '"the same" = "ts"\n')
+    assert len(fits) == 20
+    first, second = (_rows(results, method=m)["ece"] for m in ("TS", "the same"))
+    pd.testing.assert_series_equal(first, second)
+
+
 def test_a_damaged_cell_is_made_again(folder, monkeypatch):
     whole = _run(folder)
     paths = sorted((folder / "out/cells").iterdir())
@@ -264,7 +299,7 @@ def test_after_kill_minus_9_it_goes_on(folder):
 
 def test_the_same_experiment_gives_the_same_files(folder):
     for out in ("a", "b"):
-        write_results([_run(folder, out=out)], folder / out)
+        _run(folder, out=out)
     for name in ("results.csv", "pooled.csv", "means.csv", "provenance.json"):
         assert (folder / "a" / name).read_bytes() == (folder / "b" / name).read_bytes()
     table = pd.read_csv(folder / "a/results.csv")
@@ -359,6 +394,53 @@ def test_data_and_methods_of_ones_own(folder):
     assert (accuracy["a", 0] != accuracy["a", 1]).all()
 
 
+LOADER = """
+from pathlib import Path
+import domaincal as dc
+
+def load(folder, shift=0):
+    seed = int((folder / "seed").read_text()) + int(Path(__file__).with_name("more").read_text())
+    return dc.make_multi_domain(n_domains=4, n_rows=50, random_state=seed + shift)[0]
+"""
+
+
+def test_what_decides_the_rows_of_a_source_decides_the_cell(folder):
+    """Its code, its options, the folder of the data, and where the file is."""
+    for place, seed, more in (("a", 0, 10), ("b", 1, 20)):
+        (folder / place).mkdir()
+        (folder / place / "seed").write_text(str(seed))
+        (folder / place / "more").write_text(str(more))
+        (folder / place / "own.py").write_text(LOADER)
+
+    def first(place="a", data="a", option="", code=LOADER):
+        (folder / place / "own.py").write_text(code)
+        (folder / place / "e.toml").write_text(
+            'name = "e"\nmethods = {MSP = "msp"}\n[data]\nn = {source = "own.py:load"'
+            + option
+            + "}"
+        )
+        experiment = dc.read_experiment(folder / place / "e.toml", data=folder / data)
+        return dc.run_experiment(experiment, folder / "out").table["ece"].tolist()
+
+    seen = [first(), first(data="b"), first(option=", shift = 5"), first(place="b"),
+            first(code=LOADER.replace("seed + shift", "seed + shift + 7"))]  # fmt: skip
+    assert len({tuple(values) for values in seen}) == 5
+    assert first() == seen[0]
+
+
+def test_a_file_that_failed_can_be_tried_again(folder):
+    (folder / "own.py").write_text(
+        "from pathlib import Path\nnumber = int(Path(__file__).with_name('number').read_text())\n"
+    )
+    with pytest.raises(FileNotFoundError):
+        from_file("own.py:number", folder)
+    (folder / "number").write_text("3")
+    assert from_file("own.py:number", folder) == 3
+    (folder / "own.py").write_text("def broken(:")
+    with pytest.raises(dc.InputError, match=r"own\.py is no Python"):
+        from_file("own.py:number", folder)
+
+
 def test_code_that_changes_is_run_again(folder):
     (folder / "own.py").write_text(OWN)
     text = TOML.replace('TS = "ts"', 'TS = "own.py:Half"')
@@ -385,6 +467,8 @@ def test_code_that_changes_is_run_again(folder):
             'name = "a"\ndata = {n = {source = "own.py:load", x = 1}}',
             "no option 'x'; it has rows",
         ),
+        ('name = "a"\ndata = {n = {source = "own.py:load", seed = 1}}', "no option 'seed'"),
+        ('name = "a\\nb"\ndata = {n = "x.npz"}', "cannot be printed"),
         ('name = "a"\ndata = {n = "x.npz"}\nbin = 3', "has the key 'bin'; it may have name, bins"),
         ('name = "a"\ndata = {n = "x.npz"}\nbins = 0', "bins must be"),
         ('name = "a"\ndata = {n = "x.npz"}\nrepeats = "3"', "repeats must be"),

@@ -83,6 +83,17 @@ def test_a_domain_that_both_name_is_ind_and_one_that_neither_names_is_left_out()
     assert partition.choose(dict.fromkeys("abcd", 5), seed=0) == (["a", "b"], ["c"])
 
 
+def test_a_name_with_the_signs_of_a_pattern_is_itself():
+    counts = {"x[1]": 5, "x1": 5, "y": 5}
+    assert Partition("p", ood=("x[1]",)).choose(counts, seed=0) == (["x1", "y"], ["x[1]"])
+
+
+def test_the_seed_0_is_a_seed():
+    partition = Partition("p", random_ind=2, seed=0)
+    counts = dict.fromkeys("abcdefgh", 5)
+    assert partition.choose(counts, seed=3) == partition.choose(counts, seed=4)
+
+
 def test_integers_are_matched_as_they_are_written():
     assert Partition("p", ood=("1?",)).choose({3: 5, 12: 5, 17: 5}, seed=0) == ([3], [12, 17])
 
@@ -92,6 +103,7 @@ def test_integers_are_matched_as_they_are_written():
     [
         ({"name": ""}, "name of a partition"),
         ({"ood": (3,)}, "must list names"),
+        ({"ind": 5}, "must list names"),
         ({"random_ind": 2, "ood": ("a",)}, "both random_ind and names"),
         ({"random_ind": 0}, "random_ind"),
         ({"min_rows": 0}, "min_rows"),

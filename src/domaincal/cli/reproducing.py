@@ -9,7 +9,6 @@ from domaincal._optional import require
 from domaincal.cli.console import emit, print_json, progress, records, say
 from domaincal.experiments import Experiment
 from domaincal.experiments.definition import SHIPPED
-from domaincal.experiments.results import write_results
 from domaincal.experiments.targets import TARGETS, Made, reproduce
 
 
@@ -42,7 +41,6 @@ def make_and_print(
     figures = _can_draw(names)
     with progress("fitting and scoring", within="making the data") as track:
         made, runs = reproduce(names, experiments, output, figures=figures, track=track)
-    write_results(runs, output)
     if as_json:
         print_json(kind, {
             "output": str(output),

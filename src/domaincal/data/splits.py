@@ -130,9 +130,7 @@ def matching_domains(data: CalibrationData, ood: str | Iterable[Any]) -> Array:
     names = data.domain_names
     chosen = np.zeros(len(names), bool)
     for asked in [ood] if isinstance(ood, str) else list(ood):
-        same = np.array([name == asked for name in names.tolist()], bool)
-        if not same.any() and isinstance(asked, str):
-            same = np.array([fnmatchcase(str(name), asked) for name in names.tolist()])
+        same = named_by(asked, names.tolist())
         if not same.any():
             more = f" and {len(names) - 8} more" if len(names) > 8 else ""
             raise InputError(
@@ -146,6 +144,14 @@ def matching_domains(data: CalibrationData, ood: str | Iterable[Any]) -> Array:
             "at least one on each side."
         )
     return names[chosen]
+
+
+def named_by(asked: Any, names: list[Any]) -> Array:
+    """Which names are meant: the very one, or those that match a pattern."""
+    same = np.array([name == asked for name in names], bool)
+    if not same.any() and isinstance(asked, str):
+        same = np.array([fnmatchcase(str(name), asked) for name in names], bool)
+    return same
 
 
 def leave_one_domain_out(

@@ -108,7 +108,7 @@ def corrupt_domains(
 def check_corruption(name: str, severity: int) -> None:
     """Refuse what is not one of the 75."""
     check_option(name, "name", CORRUPTIONS)
-    if isinstance(severity, bool) or severity not in SEVERITIES:
+    if type(severity) not in (int, np.int64) or severity not in SEVERITIES:
         raise InputError(f"severity must be 1, 2, 3, 4 or 5, got {severity!r}.")
 
 

@@ -105,7 +105,7 @@ def corrupt_folder(
     require("imagecorruptions", extra="corruptions", purpose="corrupting images")
     source, destination = Path(source), Path(destination)
     check_count(seed, "seed", minimum=0)
-    pairs = [(name, severity) for name in names for severity in severities]
+    pairs = list(dict.fromkeys((name, severity) for name in names for severity in severities))
     if not pairs:
         raise InputError("names or severities is empty; name at least one of each.")
     for pair in pairs:
@@ -117,7 +117,7 @@ def corrupt_folder(
         for name, severity in pairs
         for image in images
     ]
-    missing = [task for task in wanted if not task[1].exists()]
+    missing = [task for task in wanted if not _is_newer(task[1], source=task[0])]
     for folder in sorted({target.parent for _, target, _, _ in missing}):
         folder.mkdir(parents=True, exist_ok=True)
     chunks = [(missing[k : k + _CHUNK], seed) for k in range(0, len(missing), _CHUNK)]
@@ -161,7 +161,15 @@ def _require_new_or_own(source: Path, destination: Path, seed: int) -> None:
         raise InputError(
             f"destination={str(destination)!r} is in the source {source}; choose a folder outside."
         )
-    recipe = {"seed": seed, "imagecorruptions-imaug": version("imagecorruptions-imaug")}
+    if inside in outside.parents:
+        raise InputError(
+            f"source={str(source)!r} is in the destination {destination}; choose a folder outside."
+        )
+    recipe = {
+        "seed": seed,
+        "source": str(outside),
+        "imagecorruptions-imaug": version("imagecorruptions-imaug"),
+    }
     known = destination / RECIPE
     if destination.exists() and not destination.is_dir():
         raise InputError(f"destination={str(destination)!r} is no folder; choose another name.")
@@ -181,6 +189,11 @@ def _require_new_or_own(source: Path, destination: Path, seed: int) -> None:
     destination.mkdir(parents=True, exist_ok=True)
     with atomic_file(known) as file:
         file.write(json.dumps(recipe, indent=1).encode())
+
+
+def _is_newer(made: Path, *, source: Path) -> bool:
+    """Whether an image was made of the source as it is."""
+    return made.exists() and made.stat().st_mtime_ns >= source.stat().st_mtime_ns
 
 
 def _words(recipe: dict[str, Any]) -> str:

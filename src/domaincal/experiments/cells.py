@@ -62,12 +62,16 @@ class Rows:
     @classmethod
     def of(cls, train: CalibrationData, scored: Mapping[str, CalibrationData]) -> "Rows":
         """Fits the oracles: temperatures of each domain on the rows that are scored."""
-        with warnings.catch_warnings():  # of methods, not of the yardstick
-            warnings.simplefilter("ignore", DomaincalWarning)
-            oracles = {
-                kind: fitted_to(DomainTemperatureScaling(), rows) for kind, rows in scored.items()
-            }
-        return cls(train, scored, oracles)
+        return cls(train, scored, {kind: _oracle(rows) for kind, rows in scored.items()})
+
+
+def _oracle(rows: CalibrationData) -> DomainTemperatureScaling:
+    """The temperature of each domain, in sample, also where nobody should rely on it."""
+    with warnings.catch_warnings():  # of methods, not of the yardstick
+        warnings.simplefilter("ignore", DomaincalWarning)
+        oracle: DomainTemperatureScaling = fitted_to(DomainTemperatureScaling(), rows)
+    oracle.used_domains_ = oracle.domain_temperatures_.index.to_numpy()
+    return oracle
 
 
 def compute_cell(method: Method, rows: Rows, *, n_bins: int) -> Cell:

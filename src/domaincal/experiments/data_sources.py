@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ class DataSource:
     def load(self, seed: int, track: Track = iter) -> CalibrationData:
         """The rows; for a file, the same for all seeds."""
         if self.path is not None:
-            return self._read
+            return read(self.path)
         function = self._function()
         parameters = inspect.signature(function).parameters
         given = {"seed": seed, "folder": self.folder, "track": track}
@@ -82,26 +82,18 @@ class DataSource:
     def identity(self, seed: int) -> dict[str, Any]:
         """What tells these rows from others, without making them where they are made."""
         if self.path is not None:
-            return self._checksums
+            return dict(checksums(read(self.path)))
         assert not isinstance(self.written, str)
         source = str(self.written["source"])
         parameters = inspect.signature(self._function()).parameters
         return {
             **self.written,
             "code": file_digest(source, self.code_folder) if is_in_file(source) else None,
+            "code folder": str(self.code_folder.resolve()) if is_in_file(source) else None,
             "seed": seed if "seed" in parameters else None,
             "folder": str(self.folder.resolve()) if "folder" in parameters else None,
             "versions": versions(*_MAKERS),
         }
-
-    @cached_property
-    def _checksums(self) -> dict[str, Any]:
-        return checksums(self._read)
-
-    @cached_property
-    def _read(self) -> CalibrationData:
-        assert self.path is not None
-        return read(self.path)
 
     def _options(self) -> dict[str, Any]:
         assert not isinstance(self.written, str)
@@ -121,7 +113,7 @@ class DataSource:
             )
         parameters = inspect.signature(function).parameters
         for key in self._options():
-            if key not in parameters:
+            if key not in parameters or key in _GIVEN:
                 own = [name for name in parameters if name not in _GIVEN]
                 raise InputError(
                     f"the source {source!r} of {self.network!r} has no option {key!r}; it has "

@@ -59,10 +59,16 @@ class Experiment:
         for key in ("sources", "partitions", "methods", "splits"):
             if not getattr(self, key):
                 raise InputError(f"{key} of {self.name!r} is empty; give at least one.")
+        _require_different("data", [source.network for source in self.sources])
         _require_different("partitions", [partition.name for partition in self.partitions])
         _require_different("methods", [method.name for method in self.methods])
         for source in self.sources:
             source.check()
+        texts = [self.name, *(source.network for source in self.sources)]
+        texts += [text for p in self.partitions for text in (p.name, p.title)]
+        for text in (*texts, *(method.name for method in self.methods)):
+            if not text.isprintable():
+                raise InputError(f"the name {text!r} cannot be printed in a table; change it.")
 
     @property
     def main(self) -> Partition:

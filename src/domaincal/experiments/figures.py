@@ -79,7 +79,7 @@ def accuracy_figure(runs: Sequence[Results], *, all_networks: bool) -> Any:
     columns = min(len(shown), 3)
     figure, axes = _panels(-(-len(shown) // columns), columns)
     for ax, (run, network, table) in zip(axes, shown, strict=False):
-        _accuracy(ax, table, f"(OOD) {_name(run, network)}")
+        _accuracy(ax, table, f"({_unseen(table)}) {_name(run, network)}")
     for ax in axes[len(shown) :]:
         ax.set_axis_off()
     return figure
@@ -119,8 +119,9 @@ def overview_figure(results: Results, what: str) -> Any:
     for ax in axes[len(shown) :]:
         ax.set_axis_off()
     only = f", {next(iter(networks))}" if len(networks) == 1 else ""
-    which = {"accuracy": ": OOD domains", "temperatures": ": MD-TS, first repeat"}.get(what, "")
-    _title(figure, f"{results.experiment.name}{only}{which}")
+    kind = _unseen(results.table)
+    which = {"accuracy": f": {kind} domains", "temperatures": ": MD-TS, first repeat"}
+    _title(figure, f"{results.experiment.name}{only}{which.get(what, '')}")
     return figure
 
 
@@ -163,15 +164,21 @@ def _cell(results: Results, network: str, partition: str) -> Cell:
 
 
 def _scatter(ax: Any, table: pd.DataFrame, title: str) -> None:
+    if table.empty:  # no domain of that kind
+        ax.set_axis_off()
+        return
     plot_method_scatter(table, "TS", "MD-TS", ax=ax)
     ax.set_title(title, fontsize="medium")
 
 
 def _accuracy(ax: Any, table: pd.DataFrame, title: str) -> None:
-    """Of OOD domains, where there are any."""
-    outside = table[table["kind"] == "OOD"] if (table["kind"] == "OOD").any() else table
-    plot_accuracy_prediction(outside, ax=ax)
+    plot_accuracy_prediction(table[table["kind"] == _unseen(table)], ax=ax)
     ax.set_title(title, fontsize="medium")
+
+
+def _unseen(table: pd.DataFrame) -> str:
+    """The kind of domains to look at: OOD, where there are any."""
+    return "OOD" if (table["kind"] == "OOD").any() else "InD"
 
 
 def _temperatures(cell: Cell) -> pd.DataFrame:

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 
 from domaincal._errors import InputError
 from domaincal._validation import check_count
+from domaincal.data.splits import named_by
 from domaincal.datasets.corruptions import CLEAN, KINDS
 
 
@@ -53,11 +53,12 @@ class Partition:
             raise InputError(f"the name of a partition must be a word, got {self.name!r}.")
         for key in ("ind", "ood"):
             given = getattr(self, key)
-            patterns = (given,) if isinstance(given, str) else tuple(given)
+            listed = isinstance(given, list | tuple)
+            patterns = tuple(given) if listed else (given,)
             if not all(isinstance(pattern, str) for pattern in patterns):
                 raise InputError(f"{key} of {self.name!r} must list names, got {given!r}.")
             object.__setattr__(self, key, patterns)
-        object.__setattr__(self, "title", self.title or self.name)
+        object.__setattr__(self, "title", str(self.title or self.name))
         check_count(self.min_rows, "min_rows", minimum=1)
         for key, minimum in (("random_ind", 1), ("seed", 0)):
             if getattr(self, key) is not None:
@@ -101,7 +102,7 @@ class Partition:
     def _matching(self, patterns: Sequence[str], known: list[Any], key: str) -> set[Any]:
         found = set()
         for pattern in patterns:
-            same = {name for name in known if fnmatchcase(str(name), pattern)}
+            same = {known[k] for k in np.flatnonzero(named_by(pattern, known))}
             if not same:
                 raise InputError(
                     f"{key} of the partition {self.name!r} names {pattern!r}, which is no domain "

@@ -26,7 +26,9 @@ def from_file(text: str, folder: Path) -> Any:
     42
     """
     path, name = _parts(text, folder)
-    label = f"_domaincal_file_{_digest(path)}"
+    # The same text elsewhere is another module: it may read what lies beside it.
+    place = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
+    label = f"_domaincal_file_{place}_{_digest(path)}"
     if label not in sys.modules:
         spec = importlib.util.spec_from_file_location(label, path)
         if spec is None or spec.loader is None:
@@ -35,8 +37,10 @@ def from_file(text: str, folder: Path) -> Any:
         sys.modules[label] = module
         try:
             spec.loader.exec_module(module)
-        except BaseException:
+        except BaseException as error:
             del sys.modules[label]
+            if isinstance(error, SyntaxError):
+                raise InputError(f"{path} is no Python: {error}.") from error
             raise
     if not hasattr(sys.modules[label], name):
         raise InputError(f"{path} has no {name!r}, which {text!r} names.")

@@ -32,6 +32,8 @@ class Results:
     experiment : Experiment
     cells : dict
         From (network, Asked) to Cell.
+    data : dict
+        What tells the rows of each network from others; of the first repeat.
     table : DataFrame
         One row for each network, partition, split, repeat, method, kind (InD or OOD) and domain: n,
         accuracy, mean_confidence, ece, floor, excess, gap, nll, brier; learned, predicted, low and
@@ -44,12 +46,13 @@ class Results:
 
     experiment: Experiment
     cells: dict[tuple[str, Asked], Cell]
+    data: dict[str, dict[str, Any]]
 
     def only(self, asked: Sequence[Asked]) -> "Results":
         """The results of some cells."""
         chosen = set(asked)
         kept = {name: cell for name, cell in self.cells.items() if name[1] in chosen}
-        return Results(self.experiment, kept)
+        return Results(self.experiment, kept, self.data)
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -77,8 +80,19 @@ class Results:
     @property
     def provenance(self) -> dict[str, Any]:
         """See the class."""
-        networks = list(dict.fromkeys(network for network, _ in self.cells))
-        return _provenance(self.experiment, networks)
+        asked = [cell for _, cell in self.cells]
+        return {
+            "experiment": self.experiment.name,
+            "bins": self.experiment.bins,
+            "repeats": self.experiment.repeats,
+            "seed": self.experiment.seed,
+            "data": self.data,
+            "splits": list(dict.fromkeys(cell.split for cell in asked)),
+            "partitions": {c.partition.name: c.partition.definition() for c in asked},
+            "methods": {cell.method.name: cell.method.definition() for cell in asked},
+            "versions": versions(*_PACKAGES),
+            "python": platform.python_version(),
+        }
 
     def means(self) -> pd.DataFrame:
         """Means over domains: repeats are averaged within a domain, then domains.
@@ -127,22 +141,3 @@ def means_over_domains(table: pd.DataFrame) -> pd.DataFrame:
         errors = grouped[score].apply(lambda values: mean_over_domains(values).standard_error)
         out[f"{score}_standard_error"] = errors
     return out.reset_index()
-
-
-def _provenance(experiment: Experiment, networks: list[str]) -> dict[str, Any]:
-    return {
-        "experiment": experiment.name,
-        "bins": experiment.bins,
-        "repeats": experiment.repeats,
-        "seed": experiment.seed,
-        "splits": list(experiment.splits),
-        "data": {
-            source.network: source.identity(experiment.seed)
-            for source in experiment.sources
-            if source.network in networks
-        },
-        "partitions": [partition.definition() for partition in experiment.partitions],
-        "methods": {method.name: method.definition() for method in experiment.methods},
-        "versions": versions(*_PACKAGES),
-        "python": platform.python_version(),
-    }

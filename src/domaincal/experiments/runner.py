@@ -15,7 +15,7 @@ from domaincal.data import CalibrationData
 from domaincal.experiments.cells import Rows, cell_path, compute_cell, read_cell, write_cell
 from domaincal.experiments.data_sources import DataSource
 from domaincal.experiments.definition import Asked, Experiment, asked_by
-from domaincal.experiments.results import Results
+from domaincal.experiments.results import Results, write_results
 from domaincal.selection.protocols import split_rows
 
 
@@ -35,7 +35,8 @@ def run_experiment(
     ----------
     experiment : Experiment
     folder : path
-        Gets ``cells/``; made if it is not there.
+        Gets ``cells/``, results.csv, pooled.csv, means.csv and provenance.json; made if it is not
+        there.
     asked : list of Asked, optional
         By default, all that the experiment defines.
     track : callable, optional
@@ -67,28 +68,41 @@ def run_experiment(
     store.mkdir(parents=True, exist_ok=True)
     wanted = list(dict.fromkeys(asked_by(experiment) if asked is None else asked))
     sources = _there(experiment)
+    identities = {
+        (source.network, repeat): source.identity(experiment.seed + repeat)
+        for source in sources
+        for repeat in (range(experiment.repeats) if source.varies else [0])
+    }
     keys = {
-        (source.network, cell): _key(experiment, source, cell)
+        (source.network, cell): _key(experiment, identities, source, cell)
         for source in sources
         for cell in wanted
     }
+    # Methods that are written alike are one cell.
+    paths = {name: cell_path(store, key) for name, key in keys.items()}
     cells = {
-        name: found
-        for name, key in keys.items()
-        if (found := read_cell(cell_path(store, key), key)) is not None
+        path: found
+        for name, path in paths.items()
+        if (found := read_cell(path, keys[name])) is not None
     }
-    missing = [name for name in keys if name not in cells]
-    by_network = {source.network: source for source in sources}
+    missing = {path: name for name, path in paths.items() if path not in cells}
     at_hand = _AtHand(experiment, track)
+    by_network = {source.network: source for source in sources}
+
     # Repeat by repeat, partition by partition: rows are made and split once.
-    missing.sort(key=lambda name: (name[0], name[1].repeat, name[1].partition.name, name[1].split))
-    for network, cell in track(missing):
+    def turn(step: tuple[Path, tuple[str, Asked]]) -> tuple[Any, ...]:
+        network, cell = step[1]
+        return network, cell.repeat, cell.partition.name, cell.split
+
+    for path, (network, cell) in track(sorted(missing.items(), key=turn)):
         with _said_where(network, cell):
             rows = at_hand.rows(by_network[network], cell)
-            done = compute_cell(cell.method, rows, n_bins=experiment.bins)
-        write_cell(cell_path(store, keys[network, cell]), done, keys[network, cell])
-        cells[network, cell] = done
-    return Results(experiment, {name: cells[name] for name in keys})
+            cells[path] = compute_cell(cell.method, rows, n_bins=experiment.bins)
+        write_cell(path, cells[path], keys[network, cell])
+    data = {source.network: identities[source.network, 0] for source in sources}
+    results = Results(experiment, {name: cells[path] for name, path in paths.items()}, data)
+    write_results([results], folder)
+    return results
 
 
 def _there(experiment: Experiment) -> list[DataSource]:
@@ -110,10 +124,15 @@ def _there(experiment: Experiment) -> list[DataSource]:
     return there
 
 
-def _key(experiment: Experiment, source: DataSource, cell: Asked) -> dict[str, Any]:
+def _key(
+    experiment: Experiment,
+    identities: dict[tuple[str, int], dict[str, Any]],
+    source: DataSource,
+    cell: Asked,
+) -> dict[str, Any]:
     """Everything that decides the numbers of a cell."""
     return {
-        "data": source.identity(experiment.seed + cell.repeat),
+        "data": identities[source.network, cell.repeat if source.varies else 0],
         "partition": cell.partition.definition(),
         "split": cell.split,
         "method": cell.method.definition(),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from domaincal.experiments.figures import (
 )
 from domaincal.experiments.methods import BINNING, MAIN, MD_TS, MSP, TS, Method, heads_of
 from domaincal.experiments.partitions import Partition
-from domaincal.experiments.results import Results
+from domaincal.experiments.results import Results, write_results
 from domaincal.experiments.runner import run_experiment
 from domaincal.experiments.tables import ResultTable, ece_table, pooled_table
 from domaincal.experiments.words import verdicts
@@ -81,10 +82,10 @@ def _main(methods: Sequence[Method]) -> Callable[[Experiment], list[Asked]]:
 
 def _named(name: str, methods: Sequence[Method], *, repeats: int | None = None
            ) -> Callable[[Experiment], list[Asked]]:  # fmt: skip
-    """Cells of the partitions whose names begin so."""
+    """Cells of the partitions whose names match."""
 
     def asks(experiment: Experiment) -> list[Asked]:
-        chosen = [p for p in experiment.partitions if p.name.startswith(name)]
+        chosen = [p for p in experiment.partitions if fnmatchcase(p.name, name)]
         return asked_by(
             experiment, partitions=chosen, methods=_own(experiment, methods),
             splits=experiment.splits[:1], repeats=repeats,
@@ -118,8 +119,8 @@ def _pooled(runs: Sequence[Results]) -> ResultTable:
 
 
 def _summary(runs: Sequence[Results]) -> ResultTable:
-    methods = list(dict.fromkeys(m for run in runs for m in run.experiment.methods))
-    bins = ", ".join(str(run.experiment.bins) for run in runs)
+    methods = list({m.name: m for run in runs for m in run.experiment.methods}.values())
+    bins = " and ".join(dict.fromkeys(str(run.experiment.bins) for run in runs))
     return ece_table(runs, methods, f"Per-domain ECE in %, {bins} bins", None)
 
 
@@ -166,7 +167,7 @@ _TARGETS = (
     Target("figure-5", "predicted against true accuracy, network by network", _main(_TWO),
            partial(accuracy_figure, all_networks=True)),
     Target("figure-6", "TS against MD-TS for random InD domains, three seeds",
-           _named("random-", _TWO), _first(split_figure), "partitions named random-..."),
+           _named("random-*", _TWO), _first(split_figure), "partitions named random-..."),
     Target("figure-7", "figure 1 on all domains", _named("all", (TS,), repeats=1),
            _first(reliability_figure), "the partition all"),
     Target("figure-8", "figure 2 on all domains", _named("all", (MD_TS,), repeats=1),
@@ -200,12 +201,17 @@ def reproduce(
         Wraps the list of steps that are left, to show progress.
     """
     folder = Path(folder)
+    names_of = [experiment.name for experiment in experiments]
+    twice = next((name for name in names_of if names_of.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"two experiments are named {twice!r}; give each a name of its own.")
     targets = [t for t in _chosen(names, experiments) if figures or t.is_table]
     runs = []
     for experiment in experiments:
         asked = [cell for target in targets for cell in target.asks(experiment)]
         if asked:
             runs.append(run_experiment(experiment, folder, asked=asked, track=track))
+    write_results(runs, folder)
     return [_make(target, runs, folder) for target in targets], runs
 
 

@@ -1,0 +1,195 @@
+"""Figures show what their titles say; tables mark what they say; one target spoils no other."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import domaincal as dc
+from domaincal.experiments.figures import (
+    accuracy_figure,
+    overview_figure,
+    reliability_figure,
+    scatter_figure,
+    split_figure,
+    temperature_figure,
+)
+from domaincal.experiments.tables import ece_table
+from domaincal.experiments.targets import TARGETS, reproduce
+from domaincal.experiments.words import verdicts
+from support import small_domains
+
+pytest.importorskip("matplotlib", reason="needs the extra plots")
+pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
+
+NAMES = np.array(["clean", "gaussian_noise-5", "fog-2", "fog-5", "snow-3", "snow-5"])
+TOML = """
+name = "c"
+repeats = 2
+bins = 10
+partitions = [
+    {name = "unseen", ood = ["fog-2", "snow-3"]}, "all",
+    {name = "random-a", title = "a", random_ind = 2, seed = 1},
+    {name = "random-b", title = "b", random_ind = 4, seed = 2},
+    {name = "eight-corruptions", ind = ["clean", "gaussian_noise-5", "snow-5"]},
+]
+[data]
+one = "a.npz"
+two = "b.npz"
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path):
+    for k, name in enumerate("ab"):
+        data = small_domains(seed=k, n_rows=60)
+        codes = np.unique(data.domains, return_inverse=True)[1]
+        dc.write(replace(data, domains=NAMES[codes]), tmp_path / f"{name}.npz")
+    (tmp_path / "c.toml").write_text(TOML)
+    return dc.read_experiment(tmp_path / "c.toml")
+
+
+def _run(experiment, tmp_path, target):
+    asked = TARGETS[target].asks(experiment)
+    return dc.run_experiment(experiment, tmp_path / "out", asked=asked)
+
+
+def _points(ax):
+    """Points by label."""
+    return {
+        line.get_label(): np.column_stack(line.get_data())
+        for line in ax.get_lines()
+        if line.get_linestyle() == "None"
+    }
+
+
+def _titles(figure):
+    return [ax.get_title() for ax in figure.axes]
+
+
+def test_reliability_shows_the_pooled_and_one_domain(experiment, tmp_path):
+    results = _run(experiment, tmp_path, "figure-1")
+    cell = next(iter(results.cells.values()))
+    assert set(cell.table["domain"]) == {"clean", "gaussian_noise-5", "snow-5"}
+    figure = reliability_figure(results)
+    pooled, one, every = figure.axes
+    row = cell.table.set_index("domain").loc["gaussian_noise-5"]
+    assert pooled.get_title() == f"pooled, ECE {100 * cell.sums().calibration_error():.2f}%"
+    assert one.get_title() == f"gaussian_noise-5, ECE {100 * row['ece']:.2f}%"
+    (points,) = _points(every).values()
+    np.testing.assert_allclose(points[:, 1], 100 * np.sort(cell.table["ece"]))
+    assert "first repeat" in figure.get_suptitle()
+    assert _run(experiment, tmp_path, "figure-7").table["domain"].nunique() == 6
+
+
+def test_temperatures_are_those_of_the_first_repeat(experiment, tmp_path):
+    results = _run(experiment, tmp_path, "figure-8")
+    assert set(results.table["repeat"]) == {0}
+    (ax,) = temperature_figure(results).axes
+    container = ax.containers[0]
+    cell = next(iter(results.cells.values()))
+    drawn = np.column_stack(container.lines[0].get_data()).astype(float)
+    np.testing.assert_allclose(drawn, cell.table[["learned", "predicted"]])
+
+
+def test_scatters_have_ind_above_and_ood_below(experiment, tmp_path):
+    figure = scatter_figure([_run(experiment, tmp_path, "figure-3")])
+    assert _titles(figure) == ["(InD) c, one", "(OOD) c, one"]
+    counts = [len(next(iter(_points(ax).values()))) for ax in figure.axes]
+    assert counts == [4, 2]
+
+
+def test_accuracy_is_that_of_ood_domains_and_of_each_network(experiment, tmp_path):
+    results = _run(experiment, tmp_path, "figure-4")
+    (ax,) = accuracy_figure([results], all_networks=False).axes
+    assert ax.get_title() == "(OOD) c, one"
+    rows = results.table.query("network == 'one' and kind == 'OOD' and method == 'TS'")
+    expected = 100 * rows.groupby("domain")[["accuracy", "mean_confidence"]].mean()
+    drawn = next(v for k, v in _points(ax).items() if k.startswith("TS"))
+    np.testing.assert_allclose(np.sort(drawn, axis=0), np.sort(expected, axis=0))
+    assert _titles(accuracy_figure([results], all_networks=True)) == [
+        "(OOD) c, one",
+        "(OOD) c, two",
+    ]
+
+
+def test_accuracy_without_ood_domains_says_ind(experiment, tmp_path):
+    alone = replace(experiment, partitions=experiment.partitions[1:2])
+    results = _run(alone, tmp_path, "figure-4")
+    assert _titles(accuracy_figure([results], all_networks=False)) == ["(InD) c, one"]
+    figure = scatter_figure([results])
+    assert _titles(figure) == ["(InD) c, one"]
+
+
+def test_random_partitions_side_by_side(experiment, tmp_path):
+    results = _run(experiment, tmp_path, "figure-6")
+    figure = split_figure(results)
+    assert _titles(figure) == ["(InD) a", "(InD) b", "(OOD) a", "(OOD) b"]
+    counts = [len(next(iter(_points(ax).values()))) for ax in figure.axes]
+    assert counts == [2, 4, 4, 2]
+
+
+@pytest.mark.parametrize("what", ["domains", "accuracy", "temperatures"])
+def test_overviews_show_every_network_and_partition_with_unseen_domains(experiment, tmp_path, what):
+    results = _run(experiment, tmp_path, what)
+    assert set(results.table["partition"]) == {"unseen", "random-a", "random-b"}
+    figure = overview_figure(results, what)
+    assert _titles(figure) == [f"{n}: {p}" for n in ("one", "two") for p in ("unseen", "a", "b")]
+    one = overview_figure(results.only([a for n, a in results.cells if n == "one"]), what)
+    assert len(one.axes) == 6
+
+
+def test_an_experiment_without_ood_beside_one_with(experiment, tmp_path):
+    other = replace(experiment, name="d", partitions=experiment.partitions[1:2])
+    made, _ = reproduce(["all"], [experiment, other], tmp_path / "out")
+    assert "figure-3" in {m.target.name for m in made}
+    table = pd.read_csv(tmp_path / "out/means.csv")
+    assert set(table["data"]) == {"c", "d"}
+
+
+def test_two_experiments_of_one_name_are_refused(experiment, tmp_path):
+    with pytest.raises(dc.InputError, match="two experiments are named 'c'"):
+        reproduce(["table-1"], [experiment, experiment], tmp_path / "out")
+
+
+def test_who_knows_labels_is_not_the_best_whatever_its_name(experiment, tmp_path):
+    (tmp_path / "c.toml").write_text(
+        TOML + '[methods]\nTS = "ts"\nMSP = "msp"\nBound = "oracle"\nOwn = "domain-ts"'
+    )
+    experiment = dc.read_experiment(tmp_path / "c.toml")
+    results = dc.run_experiment(experiment, tmp_path / "out")
+    table = ece_table([results], experiment.methods, "t", None)
+    for block in table.printed.blocks:
+        assert all(line.best in (0, 1) for line in block.lines)
+    assert any("Bound: temperature scaling fitted in sample" in n for n in table.printed.notes)
+    assert all("Bound" not in sentence for sentence in verdicts(results))
+
+
+def test_a_table_takes_the_experiments_own_method_of_that_name(experiment, tmp_path):
+    (tmp_path / "c.toml").write_text(TOML + '[methods]\nTS = "isotonic"\nMD-TS = "md-ts:clip=null"')
+    experiment = dc.read_experiment(tmp_path / "c.toml")
+    reproduce(["summary", "table-1", "table-3"], [experiment], tmp_path / "out")
+    results = pd.read_csv(tmp_path / "out/results.csv")
+    assert not results.duplicated(
+        ["network", "partition", "split", "repeat", "method", "head", "kind", "domain"]
+    ).any()
+    assert results.query("method == 'TS'")["learned"].isna().all()  # isotonic has no temperature
+    texts = {asked.method.text for asked in TARGETS["table-3"].asks(experiment)}
+    assert "md-ts:clip=null:head=ridge" in texts
+
+
+def test_words_look_at_the_first_split_and_are_careful_with_one_domain(experiment, tmp_path):
+    data = small_domains(n_rows=60)
+    dc.write(replace(data, groups=np.arange(len(data))), tmp_path / "a.npz")
+    (tmp_path / "c.toml").write_text(
+        'name = "c"\nsplits = ["row", "group"]\nmethods = {TS = "ts", MD-TS = "md-ts"}\n'
+        'partitions = [{name = "p", ood = ["domain-5"]}]\ndata = {n = "a.npz"}'
+    )
+    results = dc.run_experiment(dc.read_experiment(tmp_path / "c.toml"), tmp_path / "out")
+    table = results.table
+    table.loc[table["split"] == "group", "ece"] = 0.77
+    (sentence,) = verdicts(results)
+    assert "77" not in sentence
+    assert "does not differ clearly from TS" in sentence
+    assert "of 1 domains" in sentence
