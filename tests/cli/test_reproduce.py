@@ -352,7 +352,6 @@ def test_the_demo(tmp_path, monkeypatch):
     lines = first.stdout.splitlines()
     for title in ("severities 2, 3, 4 unseen", "severity 5 unseen", "noise and blur unseen"):
         assert f"Digits-C, MLP: {title}" in lines
-        assert f"Digits-C, MLP: {title}, disjoint in groups" in lines
         assert any(line.startswith(f"Digits-C, MLP, {title} (OOD): MD-TS ") for line in lines)
     assert "MSP" in lines[2]
     assert "oracle" in lines[2]

@@ -15,12 +15,12 @@ from click.testing import CliRunner
 
 import domaincal as dc
 from domaincal.cli import main
+from domaincal.datasets._processes import in_processes
 from domaincal.datasets.corruptions import (
     CORRUPTIONS,
     KINDS,
     SEVERITIES,
     _seed_of,
-    corrupt_domains,
 )
 
 imagecorruptions = pytest.importorskip("imagecorruptions", reason="needs the extra corruptions")
@@ -72,9 +72,9 @@ def test_images_severities_and_names_get_noise_of_their_own(images):
 
 
 def test_the_number_of_processes_does_not_matter(images):
-    pairs = [(name, 4) for name in ("glass_blur", "frost", "impulse_noise", "snow")]
-    one = list(corrupt_domains(images, pairs, seed=3, n_jobs=1))
-    two = list(corrupt_domains(images, pairs, seed=3, n_jobs=2))
+    tasks = [(images, name, 4, 3) for name in ("glass_blur", "frost", "impulse_noise", "snow")]
+    one = list(in_processes(dc.corrupt, tasks, n_jobs=1))
+    two = list(in_processes(dc.corrupt, tasks, n_jobs=2))
     np.testing.assert_array_equal(one, two)
 
 
@@ -268,7 +268,7 @@ def test_the_verb(photos, tmp_path):
 @pytest.mark.parametrize("n_jobs", [0, -2, True, 1.5])
 def test_a_number_of_processes_that_makes_no_sense(n_jobs, images):
     with pytest.raises(dc.InputError, match="n_jobs must be"):
-        list(corrupt_domains(images, [("fog", 1)], n_jobs=n_jobs))
+        list(in_processes(dc.corrupt, [(images, "fog", 1)], n_jobs=n_jobs))
 
 
 def test_workers_end_with_their_parent(tmp_path):
@@ -368,9 +368,10 @@ def test_a_script_without_a_main_guard_can_use_processes(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import numpy as np, domaincal as dc\n"
-        "from domaincal.datasets.corruptions import corrupt_domains\n"
+        "from domaincal.datasets._processes import in_processes\n"
         "x = np.zeros((1, 32, 32, 3), np.uint8)\n"
-        "print(len(list(corrupt_domains(x, [('fog', 1), ('snow', 1)], n_jobs=2))))\n"
+        "tasks = [(x, 'fog', 1), (x, 'snow', 1)]\n"
+        "print(len(list(in_processes(dc.corrupt, tasks, n_jobs=2))))\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.stdout == "2\n", done.stderr

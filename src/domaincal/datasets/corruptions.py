@@ -5,16 +5,15 @@ import functools
 import hashlib
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from domaincal._errors import InputError
 from domaincal._optional import require
-from domaincal._typing import Array, ArrayLike, Track
+from domaincal._typing import Array, ArrayLike
 from domaincal._validation import check_count, check_option
-from domaincal.datasets._processes import in_processes
 
 #: Corruptions by kind, as the benchmark groups them.
 KINDS = {
@@ -89,20 +88,6 @@ def corrupt(images: ArrayLike, name: str, severity: int, seed: int = 0) -> Array
                 np.ascontiguousarray(image), severity=severity, corruption_name=name, **own
             )
     return out
-
-
-def corrupt_domains(
-    images: Array,
-    domains: Sequence[tuple[str, int]],
-    *,
-    seed: int = 0,
-    n_jobs: int = 1,
-    track: Track = iter,
-) -> Iterator[Array]:
-    """The images under each (corruption, severity), one after the other, by several processes."""
-    require("imagecorruptions", extra="corruptions", purpose="corrupting images")
-    tasks = [(images, name, severity, seed) for name, severity in domains]
-    yield from in_processes(corrupt, tasks, n_jobs=n_jobs, track=track)
 
 
 def check_corruption(name: str, severity: int) -> None:

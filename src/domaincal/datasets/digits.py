@@ -12,12 +12,13 @@ from domaincal._optional import require
 from domaincal._typing import Array, FloatArray, Track
 from domaincal._validation import check_count
 from domaincal.data import CalibrationData
+from domaincal.datasets._processes import in_processes
 from domaincal.datasets.corruptions import (
     CLEAN,
     CORRUPTIONS,
     SEVERITIES,
     SMALLEST_SIDE,
-    corrupt_domains,
+    corrupt,
     domain_name,
 )
 
@@ -35,8 +36,8 @@ def load_digits_c(
     ``fog-3``, with ImageNet-C's constants. Group: the image, the same in all domains. Size: 76
     domains x 899 rows, 10 classes, 100 features.
 
-    A random half of the digits trains scikit-learn's ``MLPClassifier`` as it comes (one hidden
-    layer of 100); the other half is what the 76 domains show.
+    A random half of the digits trains scikit-learn's ``MLPClassifier`` with its defaults (one hidden
+    layer of 100), until it has converged; the other half is what the 76 domains show.
 
     Parameters
     ----------
@@ -101,13 +102,15 @@ def _all_corrupted(n_jobs: int, track: Track) -> Array:
 
 def _corrupted(images: Array, n_jobs: int, track: Track) -> Array:
     """Grey images under each corruption, shape (75, n, 32, 32)."""
-    coloured = np.repeat(images[..., None], 3, axis=-1)
-    made = corrupt_domains(coloured, _PAIRS, n_jobs=n_jobs, track=track)
-    return np.stack([_grey(x) for x in made])
+    require("imagecorruptions", extra="corruptions", purpose="corrupting images")
+    tasks = [(images, name, severity) for name, severity in _PAIRS]
+    return np.stack(list(in_processes(_corrupted_grey, tasks, n_jobs=n_jobs, track=track)))
 
 
-def _grey(images: Array) -> Array:
-    grey: Array = np.round(images.mean(axis=-1)).astype(np.uint8)
+def _corrupted_grey(images: Array, name: str, severity: int) -> Array:
+    """Grey images under a corruption; what it colours is grey again: the mean, rounded."""
+    coloured = corrupt(np.repeat(images[..., None], 3, axis=-1), name, severity)
+    grey: Array = ((coloured.sum(axis=-1, dtype=np.uint16) + 1) // 3).astype(np.uint8)
     return grey
 
 

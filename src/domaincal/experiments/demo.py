@@ -34,4 +34,5 @@ def demo_experiment(
         methods=(*shipped.methods[:3], *more, *shipped.methods[3:]),
         repeats=repeats,
         seed=seed,
+        splits=shipped.splits[:1],
     )
