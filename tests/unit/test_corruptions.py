@@ -345,6 +345,15 @@ def test_digits_are_smooth_and_every_seed_has_a_network_of_its_own(monkeypatch):
     assert seeds == [5, 6]
 
 
+def test_colours_become_the_rounded_mean(monkeypatch):
+    from domaincal.datasets import digits
+
+    colours = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), np.uint8)
+    monkeypatch.setattr(digits, "corrupt", lambda *_: colours)
+    grey = digits._corrupted_grey(colours[..., 0], "fog", 1)
+    np.testing.assert_array_equal(grey, np.round(colours.mean(axis=-1)))
+
+
 def test_the_whole_of_the_digits_and_a_part_agree(monkeypatch):
     """The cache of all corrupted digits holds what a part would get."""
     from domaincal.datasets import digits

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -101,14 +102,15 @@ def test_the_oracle_is_temperature_scaling_in_sample_on_each_scored_domain(folde
     assert row["ece"].item() == pytest.approx(expected)
 
 
-@pytest.mark.filterwarnings("error")
 def test_the_oracle_knows_labels_where_no_method_should_rely_on_them(folder, data):
     """A domain that is always right has its temperature at the bound, a small one has any."""
     labels = np.where(data.domains == "domain-5", data.logits.argmax(axis=1), data.labels)
     rows = (data.domains != "domain-4") | (np.arange(len(data)) % 12 == 0)
     odd = replace(data, labels=labels).select(rows)
     dc.write(odd, folder / "mine.npz")
-    results = _run(folder, TOML.split("[methods]")[0] + '[methods]\noracle = "oracle"')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it is no method that anybody would be warned of
+        results = _run(folder, TOML.split("[methods]")[0] + '[methods]\noracle = "oracle"')
     table = _rows(results, partition="new", repeat=0).set_index("domain")
     assert table.loc["domain-4", "n"] == 5
     assert table.loc["domain-5", "ece"] < 0.03
