@@ -35,6 +35,7 @@ def reliability_figure(results: Results) -> Any:
     row = int(place[0]) if len(place) else int(table["ece"].to_numpy().argmax())
     curve = curve_of_bins(cell.sums([row]))
     plot_reliability(curve, ax=axes[1], label=str(table["domain"].iloc[row]))
+    axes[1].get_legend().remove()  # that of the first panel will do
     pooled = 100 * cell.sums().calibration_error()
     plot_domain_errors(table.assign(method="TS"), ax=axes[2])
     axes[2].set_xlabel(f"{len(table)} domains, sorted")

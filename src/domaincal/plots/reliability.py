@@ -46,7 +46,7 @@ def plot_reliability(curve: ReliabilityCurve, *, ax: Any = None, label: str | No
     share = curve.n / curve.n.sum()
     ax.bar(
         left, 0.22 * share / share.max(), width, align="edge", color="0.85", edgecolor="white",
-        linewidth=0.5, zorder=1, label="share of rows (scaled)",
+        linewidth=0.5, zorder=1, label="rows (scaled)",
     )  # fmt: skip
     gap = (curve.confidence - curve.accuracy)[known]
     ax.bar(
