@@ -36,8 +36,8 @@ def load_digits_c(
     ``fog-3``, with ImageNet-C's constants. Group: the image, the same in all domains. Size: 76
     domains x 899 rows, 10 classes, 100 features.
 
-    A random half of the digits trains scikit-learn's ``MLPClassifier`` with its defaults (one hidden
-    layer of 100), until it has converged; the other half is what the 76 domains show.
+    A random half of the digits trains scikit-learn's ``MLPClassifier`` with its defaults (one
+    hidden layer of 100), until it has converged; the other half is what the 76 domains show.
 
     Parameters
     ----------
