@@ -15,6 +15,7 @@ from domaincal.experiments.cells import Cell
 from domaincal.experiments.definition import Asked, Experiment
 from domaincal.experiments.versions import versions
 from domaincal.metrics import mean_over_domains
+from domaincal.selection.evaluate import bin_scores
 
 #: What tells the rows of a results table apart, before the domain.
 KEYS = ("data", "network", "partition", "split", "repeat", "method", "head")
@@ -70,11 +71,7 @@ class Results:
         for name, cell in self.cells.items():
             for kind in cell.table["kind"].unique():
                 sums = cell.sums((cell.table["kind"] == kind).to_numpy())
-                records.append((
-                    *self._key(*name), kind, int(sums.n), sums.accuracy, sums.mean_confidence,
-                    sums.calibration_error(), sums.floor(), sums.excess_error(),
-                    abs(sums.mean_confidence - sums.accuracy),
-                ))  # fmt: skip
+                records.append((*self._key(*name), kind, *bin_scores(sums)))
         return pd.DataFrame(records, columns=[*KEYS, "kind", "n", *SCORES[:6]])
 
     @property

@@ -103,12 +103,15 @@ class DomainScores:
 
     def record(self) -> tuple[Any, ...]:
         """The columns of a results table that follow the method."""
-        sums = self.bins
-        return (
-            self.domain, int(sums.n), sums.accuracy, sums.mean_confidence,
-            sums.calibration_error(), sums.floor(), sums.excess_error(),
-            abs(sums.mean_confidence - sums.accuracy), self.nll, self.brier,
-        )  # fmt: skip
+        return (self.domain, *bin_scores(self.bins), self.nll, self.brier)
+
+
+def bin_scores(sums: BinSums) -> tuple[Any, ...]:
+    """The columns of a results table that bins give: from n to gap."""
+    return (
+        int(sums.n), sums.accuracy, sums.mean_confidence, sums.calibration_error(), sums.floor(),
+        sums.excess_error(), abs(sums.mean_confidence - sums.accuracy),
+    )  # fmt: skip
 
 
 def domain_scores(fitted: Any, test: CalibrationData, *, n_bins: int) -> Iterator[DomainScores]:
