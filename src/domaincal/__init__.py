@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from domaincal.datasets import (
         CorruptedFolder as CorruptedFolder,
+        ImageSet as ImageSet,
         corrupt as corrupt,
         corrupt_folder as corrupt_folder,
         load_digits_c as load_digits_c,
@@ -142,6 +143,7 @@ _HOME = {
     ),
     "datasets": (
         "CorruptedFolder",
+        "ImageSet",
         "corrupt",
         "corrupt_folder",
         "load_digits_c",

@@ -3,10 +3,14 @@
 from domaincal.datasets.corruptions import corrupt
 from domaincal.datasets.digits import load_digits_c
 from domaincal.datasets.image_folders import CorruptedFolder, corrupt_folder
+from domaincal.datasets.image_sets import ImageFiles, ImageSet, ZippedImages
 from domaincal.datasets.synthetic import make_multi_domain
 
 __all__ = [
     "CorruptedFolder",
+    "ImageFiles",
+    "ImageSet",
+    "ZippedImages",
     "corrupt",
     "corrupt_folder",
     "load_digits_c",

@@ -1,0 +1,182 @@
+"""Labelled images, each of a domain, decoded when they are asked for."""
+
+import io
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from domaincal._errors import FileFormatError, InputError
+from domaincal._optional import require
+from domaincal._typing import Array, ArrayLike, IntArray
+from domaincal._validation import (
+    check_class_names,
+    check_domains,
+    check_labels,
+)
+
+
+class Images(Protocol):
+    """Images by number: uint8 of shape (height, width, 3)."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Array: ...
+
+
+class ImageSet:
+    """Labelled images, each of a domain: what a network is trained on, or shown.
+
+    Data sets are classes of this kind, whose docstrings are their cards.
+
+    Parameters
+    ----------
+    images : sequence of arrays of uint8, shape (height, width, 3)
+        Decoded when they are asked for: :class:`ImageFiles`, :class:`ZippedImages`, or an array.
+    labels : array of class indices, shape (n,)
+    class_names : sequence of str
+        Of the classes that the labels number.
+    domains : array of integers or strings, shape (n,), optional
+    groups : array of integers or strings, shape (n,), optional
+        Rows of one group show the same thing, e.g. an image under several corruptions.
+    columns : array of integers, optional
+        Which outputs of a network are these classes, where networks of this data set know more.
+    provenance : mapping, optional
+
+    Examples
+    --------
+    >>> import numpy as np, domaincal as dc
+    >>> grey = np.full((4, 8, 8, 3), 128, np.uint8)
+    >>> images = dc.ImageSet(grey, [0, 1, 1, 0], class_names=["cat", "dog"], domains=list("aabb"))
+    >>> images, images.select([0, 2]).domains.tolist()
+    (ImageSet(4 images, 2 classes, 2 domains), ['a', 'b'])
+    """
+
+    def __init__(
+        self,
+        images: Images,
+        labels: ArrayLike,
+        *,
+        class_names: Sequence[str],
+        domains: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        columns: ArrayLike | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> None:
+        n = len(images)
+        if n == 0:
+            raise InputError("images is empty; check the selection that made it.")
+        self.images = images
+        self.class_names = check_class_names(class_names, n_classes=len(class_names))
+        self.labels: IntArray = check_labels(
+            labels, n_rows=n, n_classes=len(self.class_names)
+        ).astype(np.int64)
+        self.domains = _names(domains, n, "domains")
+        self.groups = _names(groups, n, "groups")
+        self.columns: IntArray | None = None if columns is None else np.asarray(columns, np.int64)
+        if self.columns is not None and self.columns.shape != (len(self.class_names),):
+            raise InputError(
+                f"columns has the shape {self.columns.shape}, but there are "
+                f"{len(self.class_names)} classes; pass one output of the network for each."
+            )
+        self.provenance = dict(provenance or {})
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self)} images", f"{len(self.class_names)} classes"]
+        for name in ("domains", "groups"):
+            values = getattr(self, name)
+            if values is not None:
+                parts.append(f"{len(np.unique(values))} {name}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def select(self, rows: Any) -> "ImageSet":
+        """Some of the images: a slice, numbers or a mask."""
+        chosen = np.arange(len(self))[rows]
+        return ImageSet(
+            Chosen(self.images, chosen),
+            self.labels[chosen],
+            class_names=self.class_names,
+            domains=None if self.domains is None else self.domains[chosen],
+            groups=None if self.groups is None else self.groups[chosen],
+            columns=self.columns,
+            provenance=self.provenance,
+        )
+
+
+class Chosen:
+    """Some of the images of a sequence, in the given order."""
+
+    def __init__(self, images: Images, rows: IntArray) -> None:
+        self._images, self._rows = images, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> Array:
+        return self._images[int(self._rows[index])]
+
+
+class ImageFiles:
+    """Images in files, of any format that Pillow reads."""
+
+    def __init__(self, folder: str | os.PathLike[str], names: Sequence[str]) -> None:
+        self.folder, self.names = Path(folder), names
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, index: int) -> Array:
+        path = self.folder / self.names[index]
+        return _decoded(path, path)
+
+
+class ZippedImages:
+    """Images in zip files, read from there: members are pairs of a zip file's number and a name.
+
+    Every process that reads opens the files anew.
+    """
+
+    def __init__(self, archives: Sequence[Path], members: Sequence[tuple[int, str]]) -> None:
+        self.archives, self.members = archives, members
+        self._open: dict[int, zipfile.ZipFile] = {}
+        self._process = os.getpid()
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __getitem__(self, index: int) -> Array:
+        if os.getpid() != self._process:  # a forked reader must not share the place in a file
+            self._open, self._process = {}, os.getpid()
+        archive, name = self.members[index]
+        if archive not in self._open:
+            self._open[archive] = zipfile.ZipFile(self.archives[archive])
+        return _decoded(
+            io.BytesIO(self._open[archive].read(name)), f"{self.archives[archive]}:{name}"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_open": {}}
+
+
+def _decoded(source: Any, name: object) -> Array:
+    """RGB of 8 bits."""
+    module = require("PIL.Image", extra="torch", purpose="reading images")
+    try:
+        with module.open(source) as image:
+            return np.asarray(image.convert("RGB"))
+    except FileNotFoundError as error:
+        raise InputError(f"there is no image {name}; it is missing from the data set.") from error
+    except (OSError, SyntaxError) as error:
+        raise FileFormatError(f"{name} cannot be decoded ({error}); mend or remove it.") from error
+
+
+def _names(values: ArrayLike | None, n: int, name: str) -> Array | None:
+    if values is None:
+        return None
+    codes, names = check_domains(values, n_rows=n, needed_by="ImageSet", name=name)
+    return np.asarray(names[codes])

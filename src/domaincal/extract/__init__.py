@@ -1,0 +1,1 @@
+"""Networks: training, and the logits and features of images, by torch."""
