@@ -14,7 +14,7 @@ def declare_operators() -> None:
     import torch
 
     try:
-        import torchvision  # noqa: F401
+        import torchvision
     except RuntimeError:
         for module in [name for name in sys.modules if name.startswith("torchvision")]:
             del sys.modules[module]

@@ -102,7 +102,7 @@ def write_tensors(
     """Write arrays and texts to a ``.safetensors`` file, atomically."""
     from safetensors.numpy import save
 
-    arrays = {name: np.ascontiguousarray(values) for name, values in tensors.items()}
+    arrays = {name: np.asarray(values, order="C") for name, values in tensors.items()}
     content = save(arrays, dict(metadata))
     with atomic_file(path) as file:
         file.write(content)

@@ -63,6 +63,11 @@ class Store:
         """Rows in the store; 0 if there is none yet."""
         return sum(shard.n_rows for shard in self._meta().shards) if self.path.exists() else 0
 
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Where the rows come from, as far as all of them agree."""
+        return dict(self._meta().provenance)
+
     def append(self, data: CalibrationData) -> None:
         """Add rows as one more shard; they have the classes and features of those before.
 

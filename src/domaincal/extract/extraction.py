@@ -1,0 +1,241 @@
+"""Logits and features of images, written to a store as they come."""
+
+import json
+import os
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from domaincal._errors import InputError
+from domaincal._typing import Array, Track
+from domaincal._validation import check_count, check_option
+from domaincal.data import CalibrationData
+from domaincal.datasets.image_sets import ImageSet
+from domaincal.extract.batches import choose_device, worker_count
+from domaincal.extract.corruptions import Corruptions
+from domaincal.extract.networks import Network
+from domaincal.extract.sources import Batch, ImageRows, LoaderRows, RowSource
+from domaincal.io import Store
+
+Precision = Literal["float32", "float16", "bfloat16"]
+
+# Rows of a shard: what is lost, and computed again, when the work is cut off.
+_SHARD_ROWS = 16384
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What :func:`extract` did.
+
+    Attributes
+    ----------
+    store : Store
+    n_rows, n_kept : int
+        Rows of the store, and how many of them were there before.
+    seconds : float
+        That the others took.
+    device, precision : str
+    """
+
+    store: Store
+    n_rows: int
+    n_kept: int
+    seconds: float
+    device: str
+    precision: str
+
+    @property
+    def rate(self) -> float:
+        """Images per second."""
+        return (self.n_rows - self.n_kept) / self.seconds
+
+
+def extract(
+    network: Network | nn.Module,
+    images: ImageSet | Iterable[Any],
+    out: str | os.PathLike[str],
+    *,
+    layer: str | None = None,
+    corruptions: Corruptions | None = None,
+    batch_size: int = 256,
+    precision: Precision | None = None,
+    device: str | None = None,
+    n_jobs: int | None = None,
+    shard_rows: int = _SHARD_ROWS,
+    track: Track = iter,
+) -> Extraction:
+    """Logits and features of images, as rows of a store.
+
+    Shards are written as they come. Work that was cut off, even by a kill, goes on after the last
+    complete shard when it is called again: no row is missing and none is there twice.
+
+    Parameters
+    ----------
+    network : Network or torch.nn.Module
+        Of a module, name the last ``layer``.
+    images : ImageSet, or an iterable of batches such as a DataLoader
+        Batches are tuples ``(images, labels)``, ``(images, labels, domains)`` or
+        ``(images, labels, domains, groups)``, where the images are what the module takes, in the
+        same order in every call.
+    out : path
+        Of the store; one that an earlier call has begun goes on.
+    layer : str, optional
+        The module's last layer: what enters it are the features.
+    corruptions : Corruptions, optional
+        Show every image of an ImageSet under these, on the network's device; the group of a row
+        is then the image.
+    batch_size : int, default 256
+        Of an ImageSet; it does not change the rows, but for rounding.
+    precision : {"float32", "float16", "bfloat16"}, optional
+        Of all layers but the last. By default float16 on a GPU and float32 elsewhere; with half
+        precision, features are stored in float16. Logits are float32 always.
+    device : str, optional
+        By default the GPU if there is one.
+    n_jobs : int, optional
+        Processes that decode images; 0: none but this. By default one for each core.
+    shard_rows : int, default 16384
+        A shard is written when it has so many rows.
+    track : callable, optional
+        Wraps the list of an ImageSet's batches, ranges of row numbers, to show progress.
+
+    Returns
+    -------
+    Extraction
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, torch, domaincal as dc
+    >>> from domaincal.extract import Network, Preprocessing, extract
+    >>> module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 2))
+    >>> network = Network(module, "1", preprocessing=Preprocessing(side=8))
+    >>> grey = np.full((6, 8, 8, 3), 128, np.uint8)
+    >>> photos = dc.ImageSet(grey, [0, 1] * 3, class_names=["a", "b"], domains=list("xxxyyy"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = extract(network, photos, folder + "/rows", device="cpu", n_jobs=0)
+    ...     done.store.read()
+    CalibrationData(6 rows, 2 classes, 192 features, 2 domains)
+    """
+    if isinstance(network, nn.Module):
+        if layer is None:
+            raise InputError("layer is None; name the last layer of the module, e.g. layer='fc'.")
+        network = Network(network, layer, name=type(network).__name__)
+    check_count(batch_size, "batch_size", minimum=1)
+    check_count(shard_rows, "shard_rows", minimum=1)
+    chosen = choose_device(device)
+    precision = precision or ("float16" if chosen.type == "cuda" else "float32")
+    check_option(precision, "precision", ("float32", "float16", "bfloat16"))
+    source: RowSource
+    if isinstance(images, ImageSet):
+        source = ImageRows(
+            images, network, corruptions, batch_size=batch_size, n_jobs=worker_count(n_jobs)
+        )
+    elif corruptions is None:
+        source = LoaderRows(images)
+    else:
+        raise InputError("corruptions are for an ImageSet; corrupt the batches in your loader.")
+    provenance = {
+        **{f"network {key}": value for key, value in network.provenance.items()},
+        **source.provenance,
+        "network": network.name,
+        "weights": network.checksum(),
+        "precision": precision,
+    }
+    store = Store(out)
+    n_kept = _rows_there(store, provenance)
+    started = time.perf_counter()
+    network.to(chosen)
+    shard = _Shard(source, provenance, half=precision != "float32")
+    with ThreadPoolExecutor(1) as writer:
+        written: Future[None] | None = None
+        for batch in source.batches(n_kept, chosen, track):
+            shard.add(batch, *network.outputs(batch.images, getattr(torch, precision)))
+            if shard.n_rows >= shard_rows:
+                written = _append(writer, written, store, shard)
+                shard = _Shard(source, provenance, half=shard.half)
+        if shard.n_rows:
+            written = _append(writer, written, store, shard)
+        if written is not None:
+            written.result()
+    return Extraction(
+        store, len(store), n_kept, time.perf_counter() - started, str(chosen), precision
+    )
+
+
+@dataclass(eq=False)
+class _Shard:
+    """Rows that wait to be written; the network's outputs stay on its device until then."""
+
+    source: RowSource
+    provenance: dict[str, Any]
+    half: bool
+    n_rows: int = 0
+    logits: list[Tensor] = field(default_factory=list)
+    features: list[Tensor] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list)
+
+    def add(self, batch: Batch, logits: Tensor, features: Tensor) -> None:
+        columns = self.source.columns
+        if columns is not None:
+            logits = logits[:, torch.as_tensor(columns, device=logits.device)]
+        names = self.source.class_names
+        if names is not None and logits.shape[1] != len(names):
+            raise InputError(
+                f"the network has {logits.shape[1]} outputs, but the images are of {len(names)} "
+                "classes; train it on them, or choose one that knows them."
+            )
+        self.logits.append(logits)
+        self.features.append(features.to(torch.float16 if self.half else torch.float32))
+        self.batches.append(batch._replace(images=torch.empty(0)))
+        self.n_rows += len(logits)
+
+    def data(self) -> CalibrationData:
+        logits, features = torch.cat(self.logits), torch.cat(self.features)
+        if not (torch.isfinite(logits).all() and torch.isfinite(features).all()):
+            raise InputError(
+                "the network gives values that are not finite in this precision; pass "
+                "precision='float32', or check the network."
+            )
+        return CalibrationData(
+            logits.cpu().numpy(),
+            labels=np.concatenate([batch.labels for batch in self.batches]),
+            features=features.cpu().numpy(),
+            domains=_joined([batch.domains for batch in self.batches]),
+            groups=_joined([batch.groups for batch in self.batches]),
+            class_names=self.source.class_names,
+            provenance=self.provenance,
+        )
+
+
+def _append(
+    writer: ThreadPoolExecutor, before: Future[None] | None, store: Store, shard: _Shard
+) -> Future[None]:
+    """Write while the network goes on, one shard at a time."""
+    data = shard.data()
+    if before is not None:
+        before.result()
+    return writer.submit(store.append, data)
+
+
+def _joined(parts: list[Array | None]) -> Array | None:
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if known else None
+
+
+def _rows_there(store: Store, provenance: dict[str, Any]) -> int:
+    """Rows of an earlier call; refuse those of another network or other images."""
+    n_rows = len(store)
+    if n_rows:
+        found = store.provenance
+        for key, value in json.loads(json.dumps(provenance)).items():
+            if found.get(key) != value:
+                raise InputError(
+                    f"{store.path} was made with another {key}: {found.get(key)!r}, not {value!r}; "
+                    "choose another folder, or remove it."
+                )
+    return n_rows

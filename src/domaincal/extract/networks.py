@@ -1,0 +1,268 @@
+"""Networks: a module of torch, split at its last layer, and what it expects of images."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from domaincal._errors import FileFormatError, InputError
+from domaincal._files import read_tensors, write_tensors
+from domaincal._optional import require
+from domaincal._validation import check_count, check_option
+from domaincal.extract.preprocessing import Preprocessing
+
+#: The paper's networks and what timm calls them. Those that ImageNet was learned with are the
+#: plain ones, of torchvision; BiT-M is pre-trained on ImageNet-21k, and EfficientNet by AdvProp.
+ARCHITECTURES = {
+    "resnet-50": "resnet50.tv_in1k",
+    "resnext-50": "resnext50_32x4d.tv_in1k",
+    "densenet-121": "densenet121.tv_in1k",
+    "bit-m-r50": "resnetv2_50x1_bit.goog_in21k_ft_in1k",
+    "efficientnet-b1": "tf_efficientnet_b1.ap_in1k",
+    "vit-small": "vit_small_patch16_224.augreg_in21k_ft_in1k",
+    "vit-base": "vit_base_patch16_224.augreg_in21k_ft_in1k",
+}
+
+Stem = Literal["standard", "small"]
+_FORMAT, _VERSION = "domaincal network", "1"
+_SMALL_PATCH = 8
+
+
+class Network:
+    """A module that gives logits and, on the way, features: what enters its last layer.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        From a batch of images to logits.
+    layer : str
+        The name of the last layer, as in ``module.named_modules()``. What enters it, flattened,
+        are the features.
+    preprocessing : Preprocessing, optional
+        Needed for images that are not tensors yet.
+    name : str, default "network"
+    class_names : sequence of str, optional
+    provenance : mapping, optional
+        Where it comes from.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from domaincal.extract import Network
+    >>> module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 5), torch.nn.ReLU(),
+    ...                              torch.nn.Linear(5, 3))
+    >>> logits, features = Network(module, "3").outputs(torch.zeros(2, 3, 2, 2))
+    >>> tuple(logits.shape), tuple(features.shape)
+    ((2, 3), (2, 5))
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        layer: str,
+        *,
+        preprocessing: Preprocessing | None = None,
+        name: str = "network",
+        class_names: Sequence[str] | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> None:
+        layers = dict(module.named_modules())
+        if layer not in layers or not layer:
+            known = [own for own, part in layers.items() if isinstance(part, nn.Linear)]
+            raise InputError(
+                f"the network has no layer {layer!r}; name its last one, perhaps one of "
+                f"{', '.join(known[-5:]) or 'module.named_modules()'}."
+            )
+        self.module = module
+        self.layer = layer
+        self.preprocessing = preprocessing
+        self.name = name
+        self.class_names = None if class_names is None else tuple(class_names)
+        self.provenance = dict(provenance or {})
+
+    def __repr__(self) -> str:
+        return f"Network({self.name!r}, layer={self.layer!r})"
+
+    def to(self, device: torch.device) -> "Network":
+        """The same network, moved there, and ready to be asked."""
+        # Images come with channels last; on the CPU, blocked layouts of torch's own are as fast.
+        if device.type == "cuda":
+            self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.module.to(device).eval()
+        return self
+
+    @torch.inference_mode()
+    def outputs(
+        self, images: Tensor, precision: torch.dtype = torch.float32
+    ) -> tuple[Tensor, Tensor]:
+        """Logits (float32) and features of a batch, as the module takes it, on its device.
+
+        All layers but the last work in ``precision``, the last one in float32: half precision would
+        leave three digits of a logit.
+        """
+        caught: list[Tensor] = []
+        device = images.device.type
+
+        def last_layer(layer: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            caught.append(given[0])
+            if output.dtype == torch.float32:
+                return output
+            with torch.autocast(device, enabled=False):
+                again: Tensor = layer.forward(given[0].float())
+            return again
+
+        hook = self.module.get_submodule(self.layer).register_forward_hook(last_layer)
+        try:
+            with torch.autocast(device, precision, enabled=precision != torch.float32):
+                logits = self.module(images)
+        finally:
+            hook.remove()
+        if len(caught) != 1 or not isinstance(logits, Tensor) or logits.ndim != 2:
+            raise InputError(
+                f"the layer {self.layer!r} was called {len(caught)} times and the network gives "
+                f"{getattr(logits, 'shape', type(logits).__name__)}; the last layer is called "
+                "once, and logits have the shape (images, classes)."
+            )
+        return logits.float(), caught[0].flatten(1)
+
+    def checksum(self) -> str:
+        """Of all weights."""
+        digest = hashlib.sha256()
+        for name, values in sorted(self.module.state_dict().items()):
+            digest.update(f"{name} {tuple(values.shape)} {values.dtype}\n".encode())
+            digest.update(values.cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        return digest.hexdigest()[:16]
+
+
+def create_network(
+    name: str,
+    *,
+    class_names: Sequence[str] | None = None,
+    side: int | None = None,
+    stem: Stem = "standard",
+    pretrained: bool = False,
+    seed: int = 0,
+) -> Network:
+    """A network of timm's, with weights that were learned on ImageNet or at random.
+
+    Parameters
+    ----------
+    name : str
+        One of the paper's (resnet-50, resnext-50, densenet-121, bit-m-r50, efficientnet-b1,
+        vit-small, vit-base), or any other under timm's name.
+    class_names : sequence of str, optional
+        Of the classes to be learned: the last layer starts anew. By default it stays as it is.
+    side : int, optional
+        Of images in px; by default the network's own.
+    stem : {"standard", "small"}, default "standard"
+        "small" is for images of 32 to 96 px: a first convolution of 3 x 3 px that leaves out none,
+        or patches of 8 px. Its weights are random.
+    pretrained : bool, default False
+        Weights from timm's hub, which must be at reach or in its cache.
+    seed : int, default 0
+        Of random weights.
+
+    Examples
+    --------
+    >>> create_network("resnet-50", class_names=["cat", "dog"])  # doctest: +SKIP
+    Network('resnet-50', layer='fc')
+    """
+    timm: Any = require("timm", extra="torch", purpose="networks by name")
+    check_option(stem, "stem", ("standard", "small"))
+    full = ARCHITECTURES.get(name, name)
+    if not timm.is_model(full.split(".")[0]):
+        raise InputError(
+            f"there is no network {name!r}; choose from {', '.join(ARCHITECTURES)}, or a name of "
+            "timm.list_models()."
+        )
+    patches = timm.models.get_pretrained_cfg_value(full, "first_conv") == "patch_embed.proj"
+    options: dict[str, Any] = {}
+    if class_names is not None:
+        options["num_classes"] = len(class_names)
+    if patches and side is not None:
+        check_count(side, "side", minimum=1)
+        options["img_size"] = side
+    if patches and stem == "small":
+        options["patch_size"] = _SMALL_PATCH
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        try:
+            module = timm.create_model(full, pretrained=pretrained, **options)
+        except (OSError, RuntimeError, AssertionError, ValueError) as error:
+            raise InputError(
+                f"timm cannot make {full!r} ({str(error).splitlines()[0]}); pretrained weights "
+                "need its hub or its cache."
+            ) from error
+        if stem == "small" and not patches:
+            _replace_first_convolution(module)
+    config = module.pretrained_cfg
+    return Network(
+        module,
+        config["classifier"],
+        preprocessing=Preprocessing.of_timm(config, side=side),
+        name=name,
+        class_names=class_names,
+        provenance={"timm": full, "pretrained": pretrained, "stem": stem, "seed": seed},
+    )
+
+
+def save_network(network: Network, path: str | os.PathLike[str]) -> None:
+    """Write a network of :func:`create_network` to a ``.safetensors`` file.
+
+    The file has its weights, what it expects of images, its classes and where it comes from.
+    """
+    if network.preprocessing is None or "timm" not in network.provenance:
+        raise InputError(f"{network!r} is none of create_network; save its module with torch.")
+    written = {
+        "name": network.name,
+        "class_names": network.class_names,
+        "preprocessing": network.preprocessing.to_dict(),
+        "provenance": network.provenance,
+    }
+    weights = {k: v.cpu().numpy() for k, v in network.module.state_dict().items()}
+    texts = {"format": _FORMAT, "version": _VERSION, "network": json.dumps(written)}
+    write_tensors(path, weights, texts)
+
+
+def load_network(path: str | os.PathLike[str]) -> Network:
+    """A network that :func:`save_network` or :func:`train` wrote."""
+    if not Path(path).is_file():
+        raise InputError(f"there is no file {path}; give a network that domaincal train wrote.")
+    weights, texts = read_tensors(path)
+    if texts.get("format") != _FORMAT or texts.get("version") != _VERSION:
+        raise FileFormatError(
+            f"{path} is no network of this domaincal; train one with domaincal train."
+        )
+    written = json.loads(texts["network"])
+    preprocessing = Preprocessing.from_dict(written["preprocessing"])
+    provenance = written["provenance"]
+    network = create_network(
+        written["name"], class_names=written["class_names"], side=preprocessing.side,
+        stem=provenance["stem"],
+    )  # fmt: skip
+    state = {name: torch.from_numpy(values) for name, values in weights.items()}
+    try:
+        network.module.load_state_dict(state)
+    except RuntimeError as error:
+        raise FileFormatError(
+            f"the weights of {path} are not those of {written['name']} as timm has it now "
+            f"({str(error).splitlines()[-1].strip()})."
+        ) from error
+    network.preprocessing, network.provenance = preprocessing, provenance
+    return network
+
+
+def _replace_first_convolution(module: nn.Module) -> None:
+    """A first convolution of 3 x 3 px that leaves out none, where it was a large or coarse one."""
+    name = module.pretrained_cfg["first_conv"]  # type: ignore[index]
+    old: Any = module.get_submodule(str(name))
+    new = type(old)(
+        old.in_channels, old.out_channels, 3, stride=1, padding=1, bias=old.bias is not None
+    )
+    above, _, own = str(name).rpartition(".")
+    setattr(module.get_submodule(above), own, new)

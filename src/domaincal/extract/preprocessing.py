@@ -1,0 +1,93 @@
+"""What a network expects of images: the side, the part that it sees, the mean and the spread."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from domaincal._errors import InputError
+from domaincal._optional import require
+from domaincal._typing import Array
+from domaincal._validation import check_count, check_option
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """From an image of any size to what a network takes.
+
+    The shorter side is brought to ``side / crop`` px and the middle ``side x side`` px are cut out,
+    in 8 bits, as Pillow does it; the mean and the spread are taken out on the network's device. An
+    image that has the right size already is taken as it is.
+
+    Attributes
+    ----------
+    side : int
+    crop : float
+        Part of the shorter side that is seen.
+    interpolation : {"bilinear", "bicubic"}
+    mean, std : (red, green, blue)
+        Of pixels in [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Preprocessing(side=64).cut(np.zeros((100, 80, 3), np.uint8)).shape
+    (64, 64, 3)
+    """
+
+    side: int = 224
+    crop: float = 1.0
+    interpolation: Literal["bilinear", "bicubic"] = "bicubic"
+    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+
+    def __post_init__(self) -> None:
+        check_count(self.side, "side", minimum=1)
+        check_option(self.interpolation, "interpolation", ("bilinear", "bicubic"))
+        if not 0 < self.crop <= 1:
+            raise InputError(f"crop must be in (0, 1], got {self.crop!r}.")
+
+    @classmethod
+    def of_timm(cls, config: dict[str, Any], *, side: int | None = None) -> "Preprocessing":
+        """As a network of timm's says, but for images of another size, which are seen whole."""
+        own = int(config["input_size"][-1])
+        usual = config["interpolation"] in ("bilinear", "bicubic")
+        return cls(
+            side=side or own,
+            crop=float(config["crop_pct"]) if side in (None, own) else 1.0,
+            interpolation=config["interpolation"] if usual else "bicubic",
+            mean=tuple(config["mean"]),
+            std=tuple(config["std"]),
+        )
+
+    def cut(self, image: Array) -> Array:
+        """One image, uint8 of shape (height, width, 3), as uint8 of shape (side, side, 3)."""
+        height, width = image.shape[:2]
+        if (height, width) == (self.side, self.side):
+            return image
+        module = require("PIL.Image", extra="torch", purpose="resizing images")
+        scale = int(self.side / self.crop) / min(height, width)
+        size = (max(self.side, int(width * scale)), max(self.side, int(height * scale)))
+        resized = module.fromarray(image).resize(
+            size, getattr(module.Resampling, self.interpolation.upper())
+        )
+        left, top = (round((length - self.side) / 2) for length in size)
+        return np.asarray(resized.crop((left, top, left + self.side, top + self.side)))
+
+    def normalise(self, images: Tensor) -> Tensor:
+        """From uint8 of shape (n, side, side, 3) to float32 of shape (n, 3, side, side)."""
+        mean = torch.tensor(self.mean, device=images.device) * 255
+        std = torch.tensor(self.std, device=images.device) * 255
+        # Channels stay last in memory: that is what fast convolutions read.
+        return ((images.float() - mean) / std).permute(0, 3, 1, 2)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a file."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, written: dict[str, Any]) -> "Preprocessing":
+        """What :meth:`to_dict` wrote."""
+        return cls(**{**written, "mean": tuple(written["mean"]), "std": tuple(written["std"])})

@@ -1,0 +1,257 @@
+"""Training and fine-tuning of a network on the images of a set."""
+
+import os
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as functional
+from torch import Tensor
+
+from domaincal._errors import InputError
+from domaincal._typing import IntArray, Track
+from domaincal._validation import check_count, check_option
+from domaincal.datasets.image_sets import ImageSet
+from domaincal.extract.batches import choose_device, decoded, image_batches, worker_count
+from domaincal.extract.networks import Network, save_network
+from domaincal.extract.preprocessing import Preprocessing
+from domaincal.extract.training_steps import learning_rates, random_crops
+
+Schedule = Literal["one-cycle", "cosine"]
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What :func:`train` did.
+
+    Attributes
+    ----------
+    network : Network
+    history : DataFrame
+        epoch, loss (mean over the epoch, with augmented images), accuracy (on the validation set,
+        NaN where there is none), seconds.
+    """
+
+    network: Network
+    history: pd.DataFrame
+
+    @property
+    def accuracy(self) -> float:
+        """On the validation set, after the last epoch."""
+        return float(self.history["accuracy"].iloc[-1])
+
+
+def train(
+    network: Network,
+    images: ImageSet,
+    out: str | os.PathLike[str],
+    *,
+    validation: ImageSet | None = None,
+    epochs: int = 25,
+    batch_size: int = 256,
+    learning_rate: float = 0.1,
+    schedule: Schedule = "one-cycle",
+    weight_decay: float = 5e-4,
+    smallest_crop: float = 0.35,
+    clip_norm: float | None = None,
+    device: str | None = None,
+    n_jobs: int | None = None,
+    seed: int = 0,
+    track: Track = iter,
+) -> Training:
+    """Train a network of :func:`create_network`, or fine-tune a pre-trained one.
+
+    Stochastic gradient descent with Nesterov's momentum of 0.9, bfloat16 on a GPU, random crops and
+    reflections. The last epoch counts: the validation set is looked at, but chooses nothing.
+
+    Parameters
+    ----------
+    network : Network
+        With the classes of the images. It is trained in place.
+    images : ImageSet
+    out : path
+        A ``.safetensors`` file for :func:`load_network`: weights, what the network expects of
+        images, and how it was trained.
+    validation : ImageSet, optional
+        To measure the accuracy after each epoch.
+    epochs : int, default 25
+    batch_size : int, default 256
+    learning_rate : float, default 0.1
+        The largest one.
+    schedule : {"one-cycle", "cosine"}, default "one-cycle"
+        Both end at 0; one-cycle rises for three tenths of the steps before.
+    weight_decay : float, default 5e-4
+        Not of biases, and not of the weights of normalisations.
+    smallest_crop : float, default 0.35
+        Part of the area of an image that is seen at least.
+    clip_norm : float, optional
+        Longer gradients are shortened to this.
+    device : str, optional
+        By default the GPU if there is one.
+    n_jobs : int, optional
+        Processes that decode images; 0: none but this. By default one for each core.
+    seed : int, default 0
+        Of the order of the images and of the crops.
+    track : callable, optional
+        Wraps the list of epochs, to show progress.
+
+    Returns
+    -------
+    Training
+    """
+    check_option(schedule, "schedule", ("one-cycle", "cosine"))
+    check_count(epochs, "epochs", minimum=1)
+    check_count(batch_size, "batch_size", minimum=2)
+    check_count(seed, "seed", minimum=0)
+    preprocessing = _require_same_classes(network, images)
+    if validation is not None:
+        _require_same_classes(network, validation)
+    chosen, n_jobs = choose_device(device), worker_count(n_jobs)
+    batch_size = min(batch_size, len(images))
+    shown = _Shown(images, preprocessing, chosen, batch_size, n_jobs, seed)
+    held_out = (
+        None
+        if validation is None
+        else _Shown(validation, preprocessing, chosen, batch_size, n_jobs, seed)
+    )
+    module = network.to(chosen).module
+    optimiser = torch.optim.SGD(
+        _parameters(module, weight_decay), lr=learning_rate, momentum=0.9, nesterov=True
+    )
+    steps_per_epoch = len(images) // batch_size
+    rates = iter(learning_rates(schedule, epochs * steps_per_epoch, learning_rate))
+    draws = torch.Generator(chosen).manual_seed(seed)
+    records = []
+    for epoch in track(range(epochs)):
+        started = time.perf_counter()
+        module.train()
+        total = torch.zeros((), device=chosen)
+        for batch, labels in shown.shuffled():
+            for group in optimiser.param_groups:
+                group["lr"] = next(rates)
+            seen = random_crops(batch, smallest_crop, draws)
+            with torch.autocast(chosen.type, torch.bfloat16, enabled=chosen.type == "cuda"):
+                loss = functional.cross_entropy(module(seen).float(), labels)
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            if clip_norm is not None:
+                torch.nn.utils.clip_grad_norm_(module.parameters(), clip_norm)
+            optimiser.step()
+            total += loss.detach()
+        mean_loss = float(total) / steps_per_epoch
+        if not np.isfinite(mean_loss):
+            raise InputError(
+                f"the loss is not finite in epoch {epoch + 1}; pass a smaller learning_rate than "
+                f"{learning_rate}, or clip_norm=1."
+            )
+        accuracy = float("nan") if held_out is None else _accuracy(network, held_out, chosen)
+        records.append((epoch + 1, mean_loss, accuracy, time.perf_counter() - started))
+    history = pd.DataFrame(records, columns=["epoch", "loss", "accuracy", "seconds"])
+    network.provenance.update(
+        {
+            "data": type(images).__name__, "images": len(images), "epochs": epochs,
+            "batch_size": batch_size, "learning_rate": learning_rate, "schedule": schedule,
+            "weight_decay": weight_decay, "smallest_crop": smallest_crop, "clip_norm": clip_norm,
+            "training_seed": seed, "accuracy": None if held_out is None else records[-1][2],
+            "seconds": round(float(history["seconds"].sum()), 1), "device": _device_name(chosen),
+            "versions": {
+                "python": platform.python_version(), "torch": str(torch.__version__),
+                **{name: version(name) for name in ("timm", "domaincal")},
+            },
+        }
+    )  # fmt: skip
+    module.eval()
+    save_network(network, out)
+    return Training(network, history)
+
+
+class _Shown:
+    """Images of a set as normalised batches on the device: decoded once, if there is room."""
+
+    def __init__(
+        self,
+        images: ImageSet,
+        preprocessing: Preprocessing,
+        device: torch.device,
+        batch_size: int,
+        n_jobs: int,
+        seed: int,
+    ) -> None:
+        self._images = images
+        self._preprocessing = preprocessing
+        self._device = device
+        self._batch_size = batch_size
+        self._n_jobs = n_jobs
+        self._labels = torch.from_numpy(images.labels).to(device)
+        self._kept = decoded(images, preprocessing, device, n_jobs=n_jobs)
+        self._random = np.random.default_rng(seed)
+
+    def shuffled(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Whole batches in a new order; the images that are left over wait for the next epoch."""
+        order = self._random.permutation(len(self._images))
+        n_batches = len(order) // self._batch_size
+        yield from self._batches(np.split(order[: n_batches * self._batch_size], n_batches))
+
+    def in_order(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """All images once."""
+        rows = np.arange(len(self._images))
+        yield from self._batches(np.split(rows, rows[self._batch_size :: self._batch_size]))
+
+    def _batches(self, rows: list[IntArray]) -> Iterator[tuple[Tensor, Tensor]]:
+        if self._kept is None:
+            loaded = image_batches(
+                self._images.images, rows, self._preprocessing, n_jobs=self._n_jobs
+            )
+        else:
+            kept = self._kept
+            loaded = (kept[torch.from_numpy(own).to(self._device)] for own in rows)
+        for own, batch in zip(rows, loaded, strict=True):
+            images = self._preprocessing.normalise(batch.to(self._device, non_blocking=True))
+            yield images, self._labels[torch.from_numpy(own).to(self._device)]
+
+
+def _accuracy(network: Network, shown: _Shown, device: torch.device) -> float:
+    network.module.eval()
+    precision = torch.bfloat16 if device.type == "cuda" else torch.float32
+    hits = torch.zeros((), device=device)
+    n = 0
+    for images, labels in shown.in_order():
+        logits, _ = network.outputs(images, precision)
+        hits += (logits.argmax(1) == labels).sum()
+        n += len(labels)
+    return float(hits) / n
+
+
+def _require_same_classes(network: Network, images: ImageSet) -> Preprocessing:
+    if network.preprocessing is None or network.class_names is None:
+        raise InputError(
+            f"{network!r} cannot be trained here; make it with create_network(name, "
+            "class_names=images.class_names)."
+        )
+    if network.class_names != images.class_names:
+        raise InputError(
+            f"the network has {len(network.class_names)} classes "
+            f"({', '.join(network.class_names[:3])}, ...), the images {len(images.class_names)} "
+            f"others ({', '.join(images.class_names[:3])}, ...); make it with "
+            "create_network(name, class_names=images.class_names)."
+        )
+    return network.preprocessing
+
+
+def _parameters(module: torch.nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Matrices and kernels decay, vectors (biases, normalisations) do not."""
+    learned = [p for p in module.parameters() if p.requires_grad]
+    return [
+        {"params": [p for p in learned if p.ndim > 1], "weight_decay": weight_decay},
+        {"params": [p for p in learned if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
