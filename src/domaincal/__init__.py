@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from domaincal.datasets import (
         CorruptedFolder as CorruptedFolder,
         ImageSet as ImageSet,
+        TinyImageNet as TinyImageNet,
         corrupt as corrupt,
         corrupt_folder as corrupt_folder,
         load_digits_c as load_digits_c,
@@ -144,6 +145,7 @@ _HOME = {
     "datasets": (
         "CorruptedFolder",
         "ImageSet",
+        "TinyImageNet",
         "corrupt",
         "corrupt_folder",
         "load_digits_c",

@@ -3,6 +3,7 @@
 import io
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -153,11 +154,16 @@ class ZippedImages:
         if os.getpid() != self._process:  # a forked reader must not share the place in a file
             self._open, self._process = {}, os.getpid()
         archive, name = self.members[index]
-        if archive not in self._open:
-            self._open[archive] = zipfile.ZipFile(self.archives[archive])
-        return _decoded(
-            io.BytesIO(self._open[archive].read(name)), f"{self.archives[archive]}:{name}"
-        )
+        try:
+            if archive not in self._open:
+                self._open[archive] = zipfile.ZipFile(self.archives[archive])
+            content = self._open[archive].read(name)
+        except (OSError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+            raise FileFormatError(
+                f"{name} cannot be read from {self.archives[archive]} ({error}); the file is "
+                "damaged or no longer what it was: get it again."
+            ) from error
+        return _decoded(io.BytesIO(content), f"{self.archives[archive]}:{name}")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_open": {}}
