@@ -28,11 +28,10 @@ Source
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
-from domaincal import CalibrationData, InputError
+from domaincal import CalibrationData, DomainTable, InputError, read_domain_table
 
 _FILE = "wisdm/wisdm_watch_accel.csv.gz"
 _N_FEATURES = 91
@@ -60,10 +59,7 @@ def load(folder: Path, seed: int) -> CalibrationData:
     CalibrationData(12845 rows, 18 classes, 100 features, 35 domains)
     """
     table = _read(folder)
-    people = table["subject"].astype(str).to_numpy(dtype=str)
-    activities = table["ACTIVITY"].to_numpy(dtype=str)
-    # The label and the person must not be among the inputs.
-    inputs = table.drop(columns=["subject", "ACTIVITY"]).to_numpy(dtype=float)
+    people, inputs = table.domains, table.features
 
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.choice(np.unique(people), size=_N_TRAINING_PEOPLE, replace=False))
@@ -73,7 +69,7 @@ def load(folder: Path, seed: int) -> CalibrationData:
     # 200 passes, the default, end before the loss has settled; with early stopping a tenth of the
     # training rows decides when to stop.
     network = MLPClassifier(early_stopping=True, random_state=seed)
-    network.fit(scaler.transform(inputs[training]), activities[training])
+    network.fit(scaler.transform(inputs[training]), table.labels[training])
 
     # The forward pass by hand: scikit-learn gives probabilities, which lose the scale of logits.
     rows = scaler.transform(inputs[~training])
@@ -81,10 +77,10 @@ def load(folder: Path, seed: int) -> CalibrationData:
     logits = hidden @ network.coefs_[1] + network.intercepts_[1]
     return CalibrationData(
         logits=logits.astype(np.float32),
-        labels=activities[~training],
+        labels=table.labels[~training],
         features=hidden.astype(np.float32),
         domains=people[~training],
-        class_names=tuple(network.classes_.tolist()),
+        class_names=table.class_names,
         provenance={
             "network": "MLPClassifier, one hidden layer of 100, early stopping",
             "training domains": chosen.tolist(),
@@ -92,7 +88,7 @@ def load(folder: Path, seed: int) -> CalibrationData:
     )
 
 
-def _read(folder: Path) -> pd.DataFrame:
+def _read(folder: Path) -> DomainTable:
     """The table, with the columns that the card names and no others."""
     path = folder / _FILE
     found = [p for p in (path, path.with_suffix("")) if p.is_file()]
@@ -101,12 +97,11 @@ def _read(folder: Path) -> pd.DataFrame:
             f"folder must contain {_FILE}, got {str(folder)!r}; the top of examples/wisdm.py says "
             "where to get it."
         )
-    table = pd.read_csv(found[0])
-    n_features = len(table.columns.difference(["subject", "ACTIVITY"]))
-    if n_features != _N_FEATURES or len(table.columns) != _N_FEATURES + 2:
+    table = read_domain_table(found[0], label="ACTIVITY", domain="subject")
+    if len(table.feature_names) != _N_FEATURES:
         raise InputError(
             f"{found[0].name} must have the columns subject, ACTIVITY and {_N_FEATURES} features, "
-            f"got {len(table.columns)} columns starting with {list(table.columns[:3])}; remove "
-            "what is neither, so that nothing leaks into the input."
+            f"got {len(table.feature_names)} others; remove what is none, so that nothing leaks "
+            "into the input."
         )
     return table

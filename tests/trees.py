@@ -51,3 +51,90 @@ def tiny_imagenet(*, picture=lambda value: b"no picture", per_class: int = 2) ->
     for i in range(len(lines)):
         files[f"{root}val/images/val_{i}.JPEG"] = picture(200 + i % 50)
     return files
+
+
+def cifar10(*, per_file: int = 2) -> tuple[dict, np.ndarray, np.ndarray]:
+    """Files, and the pixels (height, width, channel) and labels of the records in their order."""
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (6 * per_file, 32, 32, 3), dtype=np.uint8)
+    labels = rng.integers(0, 10, 6 * per_file)
+    records = [
+        bytes([label]) + b"".join(image[..., c].tobytes() for c in range(3))
+        for image, label in zip(pixels, labels, strict=True)
+    ]
+    names = [
+        "airplane",
+        "automobile",
+        "bird",
+        "cat",
+        "deer",
+        "dog",
+        "frog",
+        "horse",
+        "ship",
+        "truck",
+    ]
+    files: dict = {"cifar-10-batches-bin/batches.meta.txt": "\n".join(names) + "\n\n"}
+    for k in range(6):
+        name = f"data_batch_{k + 1}.bin" if k < 5 else "test_batch.bin"
+        content = b"".join(records[k * per_file : (k + 1) * per_file])
+        files[f"cifar-10-batches-bin/{name}"] = content
+    return files, pixels, labels
+
+
+#: Three classes of ImageNet, of which ImageNet-R has the first and the last.
+IMAGENET_WNIDS = ("n01440764", "n01443537", "n15075141")
+
+
+def imagenet_c(domains: list[str], *, by_kind: bool = False, picture=lambda value: b"") -> dict:
+    """Domain d shows the grey 3 d + k in image k; the folders of kinds as in the tar files."""
+    from domaincal.datasets.corruptions import KINDS
+
+    files = {}
+    for d, domain in enumerate(domains):
+        name, _, severity = domain.rpartition("-")
+        folder = f"{name}/{severity}" if name else domain
+        kind = next((kind for kind, names in KINDS.items() if name in names), "")
+        for k, wnid in enumerate(IMAGENET_WNIDS):
+            image = f"{wnid}/ILSVRC2012_val_{k:08}.JPEG"
+            prefix = f"{kind}/" if by_kind and kind else ""
+            files[f"{prefix}{folder}/{image}"] = picture(3 * d + k)
+    return files
+
+
+#: Site 1 and 2 of a well of each experiment, with the split that metadata.csv gives it.
+RXRX1_EXPERIMENTS = {
+    "HEPG2-01": "train", "RPE-01": "train", "HEPG2-08": "val", "HUVEC-17": "val",
+    "RPE-08": "val", "U2OS-04": "val", "HEPG2-09": "test", "U2OS-05": "test",
+}  # fmt: skip
+
+
+def rxrx1(*, picture=lambda value: b"") -> dict:
+    """The official columns, and two sites of a well in two plates of each experiment."""
+    rows = ["site_id,well_id,cell_type,dataset,experiment,plate,well,site,well_type,sirna,sirna_id"]
+    files = {}
+    for k, (experiment, split) in enumerate(RXRX1_EXPERIMENTS.items()):
+        for plate in (1, 2):
+            for site in (1, 2):
+                well = f"{experiment}_{plate}_B02"
+                cell = experiment.split("-")[0]
+                rows.append(
+                    f"{well}_{site},{well},{cell},{split},{experiment},{plate},B02,{site},"
+                    f"treatment,s{k},{1138 - k}"
+                )
+                name = f"images/{experiment}/Plate{plate}/B02_s{site}.png"
+                files[name] = picture(10 * k + 2 * plate + site)
+    files["metadata.csv"] = "\n".join(rows) + "\n"
+    return files
+
+
+def google_landmarks(counts: dict[str, int], *, table: str = "federated_train.csv") -> dict:
+    """So many images of each client, in the official folders."""
+    rows, files = ["user_id,image_id,class"], {}
+    for client, n in counts.items():
+        for k in range(n):
+            name = f"{len(rows):04x}{client:0>12}"[::-1]
+            rows.append(f"{client},{name},{k % 5}")
+            files[f"train/{name[0]}/{name[1]}/{name[2]}/{name}.jpg"] = b""
+    files[table] = "\n".join(rows) + "\n"
+    return files

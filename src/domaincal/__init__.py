@@ -37,13 +37,21 @@ if TYPE_CHECKING:
         split_halves as split_halves,
     )
     from domaincal.datasets import (
+        Cifar10 as Cifar10,
+        Cifar100 as Cifar100,
         CorruptedFolder as CorruptedFolder,
+        DomainTable as DomainTable,
+        GoogleLandmarks as GoogleLandmarks,
+        ImageNetC as ImageNetC,
         ImageSet as ImageSet,
+        ImageTable as ImageTable,
+        RxRx1 as RxRx1,
         TinyImageNet as TinyImageNet,
         corrupt as corrupt,
         corrupt_folder as corrupt_folder,
         load_digits_c as load_digits_c,
         make_multi_domain as make_multi_domain,
+        read_domain_table as read_domain_table,
     )
     from domaincal.experiments import (
         Experiment as Experiment,
@@ -143,13 +151,21 @@ _HOME = {
         "split_halves",
     ),
     "datasets": (
+        "Cifar10",
+        "Cifar100",
         "CorruptedFolder",
+        "DomainTable",
+        "GoogleLandmarks",
+        "ImageNetC",
         "ImageSet",
+        "ImageTable",
+        "RxRx1",
         "TinyImageNet",
         "corrupt",
         "corrupt_folder",
         "load_digits_c",
         "make_multi_domain",
+        "read_domain_table",
     ),
     "experiments": (
         "Experiment",

@@ -1,6 +1,6 @@
 """Seeded splits of a data set by rows, by groups and by domains."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -152,6 +152,15 @@ def named_by(asked: Any, names: list[Any]) -> Array:
     if not same.any() and isinstance(asked, str):
         same = np.array([fnmatchcase(str(name), asked) for name in names], bool)
     return same
+
+
+def drawn(names: Sequence[Any], n: int, seed: int) -> tuple[list[Any], list[Any]]:
+    """So many of the sorted names at random, and the others; both in their order."""
+    chosen = set(np.random.default_rng(seed).permutation(len(names))[:n].tolist())
+    return (
+        [name for k, name in enumerate(names) if k in chosen],
+        [name for k, name in enumerate(names) if k not in chosen],
+    )
 
 
 def leave_one_domain_out(

@@ -44,7 +44,7 @@ def require_files(folder: Path, names: Iterable[str], named_by: str) -> None:
     n = 0
     for name in names:
         n += 1
-        parent, _, base = name.rpartition("/")
+        parent, base = os.path.split(name)
         if parent not in here:
             path = folder / parent
             here[parent] = set(os.listdir(path)) if path.is_dir() else set()

@@ -15,9 +15,11 @@ from domaincal._optional import require
 from domaincal._typing import Array, ArrayLike, IntArray
 from domaincal._validation import (
     check_class_names,
+    check_count,
     check_domains,
     check_labels,
 )
+from domaincal.data.splits import drawn
 
 
 class Images(Protocol):
@@ -107,6 +109,21 @@ class ImageSet:
             columns=self.columns,
             provenance=self.provenance,
         )
+
+    def draw_domains(self, n_ind: int, *, seed: int) -> tuple[list[Any], list[Any]]:
+        """InD domains, drawn at random, and the others, which are OOD; both sorted.
+
+        The same as those of an experiment's partition with ``random_ind`` and this seed.
+        """
+        check_count(n_ind, "n_ind")
+        check_count(seed, "seed", minimum=0)
+        names = [] if self.domains is None else np.unique(self.domains).tolist()
+        if n_ind >= len(names):
+            raise InputError(
+                f"n_ind={n_ind}, but there are {len(names)} domains; lower it, so that one is left "
+                "as OOD."
+            )
+        return drawn(names, n_ind, seed)
 
 
 class Chosen:

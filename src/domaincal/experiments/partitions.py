@@ -8,7 +8,7 @@ import numpy as np
 
 from domaincal._errors import InputError
 from domaincal._validation import check_count
-from domaincal.data.splits import named_by
+from domaincal.data.splits import drawn, named_by
 from domaincal.datasets.corruptions import CLEAN, KINDS
 
 
@@ -95,9 +95,7 @@ class Partition:
                 f"the partition {self.name!r} wants {wanted} InD domains, but only {len(known)} "
                 f"have {self.min_rows} rows or more."
             )
-        order = np.random.default_rng(seed).permutation(len(known))
-        chosen = {known[k] for k in order[:wanted]}
-        return sorted(chosen), [name for name in known if name not in chosen]
+        return drawn(known, wanted, seed)
 
     def _matching(self, patterns: Sequence[str], known: list[Any], key: str) -> set[Any]:
         found = set()

@@ -1,0 +1,102 @@
+"""GLDv2: clients that train, clients that are InD and OOD, none of them twice."""
+
+import numpy as np
+import pytest
+
+import domaincal as dc
+from trees import google_landmarks, write_tree
+
+COUNTS = {str(k): 3 + k for k in range(12)}
+SMALL = {"training_clients": 5, "min_rows": 6, "n_ind": 2}
+
+
+@pytest.fixture
+def place(tmp_path):
+    return write_tree(tmp_path, google_landmarks(COUNTS))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_clients_are_drawn_once(place, seed):
+    train = dc.GoogleLandmarks(place, "train", **SMALL, seed=seed)
+    validation = dc.GoogleLandmarks(place, **SMALL, seed=seed)
+    trained, shown = set(train.domains), set(validation.domains)
+    assert len(trained) == 5
+    assert shown == {name for name, n in COUNTS.items() if n >= 6} - trained
+    assert len(validation.ind_domains) == 2
+    assert sorted(validation.ind_domains + validation.ood_domains) == sorted(shown)
+    assert (train.ind_domains, train.ood_domains) == ((), ())
+    for images in (train, validation):
+        for name, n in zip(*np.unique(images.domains, return_counts=True), strict=True):
+            assert n == COUNTS[name]
+        assert images.class_names == ("0", "1", "2", "3", "4")
+    again = dc.GoogleLandmarks(place, "train", **SMALL, seed=seed)
+    assert again.groups.tolist() == train.groups.tolist()
+    ind, ood = validation.draw_domains(2, seed=seed)
+    assert (tuple(ind), tuple(ood)) == (validation.ind_domains, validation.ood_domains)
+
+
+def test_seeds_differ(place):
+    draws = {
+        tuple(np.unique(dc.GoogleLandmarks(place, "train", **SMALL, seed=seed).domains))
+        for seed in range(6)
+    }
+    assert len(draws) > 3
+
+
+def test_places_of_the_files(tmp_path):
+    """Tables as unpacked by their distributors; images nested under images/, or in one folder."""
+    files = google_landmarks(COUNTS, table="landmarks-user-160k/federated_train.csv")
+    nested = {name.replace("train/", "images/", 1): content for name, content in files.items()}
+    flat = {
+        f"images/{name.split('/')[-1]}" if name.endswith(".jpg") else name: content
+        for name, content in files.items()
+    }
+    bare = {name.removeprefix("train/"): content for name, content in files.items()}
+    sets = [
+        dc.GoogleLandmarks(write_tree(tmp_path / str(k), tree), **SMALL)
+        for k, tree in enumerate((files, nested, flat, bare))
+    ]
+    for images in sets:
+        assert images.groups.tolist() == sets[0].groups.tolist()
+    small = write_tree(tmp_path / "s", google_landmarks(COUNTS, table="mini_gld_train_split.csv"))
+    assert len(dc.GoogleLandmarks(small, variant="gld23k", **SMALL)) == len(sets[0])
+    with pytest.raises(dc.InputError, match=r"expected federated_train.csv.*variant='gld23k'"):
+        dc.GoogleLandmarks(small, **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"training_clients": 500}, "training_clients=500, but .* has 12 clients; lower it"),
+        ({"training_clients": 12}, "training_clients=12, but .* has 12 clients"),
+        ({"n_ind": 30}, "n_ind=30, but of the 7 clients that do not train only . have min_rows=6"),
+        ({"min_rows": 300}, "only 0 have min_rows=300 images"),
+        ({"split": "val"}, "split must be one of"),
+        ({"variant": "gld"}, "variant must be one of"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"n_ind": 0}, "n_ind must be a whole number"),
+    ],
+)
+def test_too_few_clients_and_other_arguments(place, arguments, message):
+    with pytest.raises(dc.InputError, match=message):
+        dc.GoogleLandmarks(place, **{**SMALL, **arguments})
+
+
+def test_what_lacks_is_named(place):
+    images = dc.GoogleLandmarks(place, **SMALL)
+    gone = images.images.names[1]
+    (place / "train" / gone).unlink()
+    with pytest.raises(dc.InputError, match=f"1 of the .* federated_train.csv names .*{gone}"):
+        dc.GoogleLandmarks(place, **SMALL)
+    (place / "train").rename(place / "pictures")
+    with pytest.raises(dc.InputError, match=r"expected images such as train/./././.*found "):
+        dc.GoogleLandmarks(place, **SMALL)
+    (place / "federated_train.csv").write_text("user,image_id,class\n1,abc,1\n")
+    with pytest.raises(dc.InputError, match=r"lacks the column 'user_id'.*found user, image_id"):
+        dc.GoogleLandmarks(place, **SMALL)
+    (place / "federated_train.csv").write_text("user_id,image_id,class\n")
+    with pytest.raises(dc.InputError, match="has no rows"):
+        dc.GoogleLandmarks(place, **SMALL)
+    (place / "federated_train.csv").unlink()
+    with pytest.raises(dc.InputError, match=r"expected federated_train.csv in .*found pictures/"):
+        dc.GoogleLandmarks(place, **SMALL)

@@ -1,0 +1,95 @@
+"""RxRx1: the official splits, from the table that comes with it."""
+
+import numpy as np
+import pytest
+
+import domaincal as dc
+from trees import RXRX1_EXPERIMENTS, encoded, rxrx1, write_tree
+
+
+@pytest.fixture
+def place(tmp_path):
+    return write_tree(tmp_path / "rxrx1_v1.0", rxrx1())
+
+
+@pytest.mark.parametrize(
+    ("split", "sites", "experiments"),
+    [
+        ("train", {"1"}, ["HEPG2-01", "RPE-01"]),
+        ("id_test", {"2"}, ["HEPG2-01", "RPE-01"]),
+        ("val", {"1", "2"}, ["HEPG2-08", "HUVEC-17", "RPE-08", "U2OS-04"]),
+        ("test", {"1", "2"}, ["HEPG2-09", "U2OS-05"]),
+    ],
+)
+def test_official_splits(place, split, sites, experiments):
+    images = dc.RxRx1(place, split)
+    assert np.unique(images.domains).tolist() == experiments
+    assert {name[-5] for name in images.images.names} == sites
+    assert len(images) == 2 * len(sites) * len(experiments)
+    assert len(images.class_names) == 1139
+    order = list(RXRX1_EXPERIMENTS)
+    assert images.labels.tolist() == [1138 - order.index(name) for name in images.domains]
+    for group in np.unique(images.groups):  # the sites of a well
+        inside = images.groups == group
+        assert len(np.unique(images.labels[inside])) == 1
+        assert inside.sum() == len(sites)
+
+
+def test_val_and_test_make_the_papers_domains(place):
+    images = dc.RxRx1(place.parent, ["val", "test"])
+    assert len(np.unique(images.domains)) == 6
+    experiment = dc.read_experiment("rxrx1")
+    counts = dict(zip(*np.unique(images.domains, return_counts=True), strict=True))
+    official, first = experiment.partitions[:2]
+    ind, ood = official.choose(counts, seed=0)
+    assert ind == np.unique(dc.RxRx1(place, "val").domains).tolist()
+    assert ood == np.unique(dc.RxRx1(place, "test").domains).tolist()
+    assert images.draw_domains(4, seed=1) == first.choose(counts, seed=99)  # it is random-4-1
+
+
+def test_the_picture_is_that_of_the_row(tmp_path):
+    pytest.importorskip("PIL")
+    write_tree(tmp_path, rxrx1(picture=lambda value: encoded(value, format="PNG")))
+    images = dc.RxRx1(tmp_path, "val")
+    order = list(RXRX1_EXPERIMENTS)
+    expected = [
+        10 * order.index(name.split("/")[0]) + 2 * int(name.split("/")[1]) for name in images.groups
+    ]
+    greys = [int(images.images[k][0, 0, 0]) for k in range(len(images))]
+    assert [grey - site for grey, site in zip(greys, [1, 2] * 8, strict=True)] == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (",sirna_id", ",other", r"lacks the column 'sirna_id'; expected dataset, .*found site_id"),
+        (",1138\n", ",1139\n", "holds 1139; expected 0 to 1138"),
+        (",1138\n", ",treated\n", "'sirna_id'.*holds 'treated' in row 0; expected whole numbers"),
+        (",1138\n", ",\n", "'sirna_id'.*is empty in row 0"),
+        (",train,", ",training,", "'dataset'.*holds training; expected train, val, test"),
+        (",val,", ",test,", "no rows of the split 'val'"),
+        ("HEPG2-08,1,B02", "HEPG2-08,1,B03", r"2 of the 16 images that metadata.csv names are not"),
+    ],
+)
+def test_a_table_of_another_form_is_refused(place, old, new, message):
+    path = place / "metadata.csv"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(dc.InputError, match=message):
+        dc.RxRx1(place)
+
+
+def test_what_is_expected_and_found_is_said(place, tmp_path):
+    with pytest.raises(dc.InputError, match=r"'nowhere' is not there; expected .*metadata.csv"):
+        dc.RxRx1("nowhere")
+    for split in ("valid", [], ["val", "x"]):
+        with pytest.raises(dc.InputError, match="split must be one of"):
+            dc.RxRx1(place, split)
+    (place / "images/HEPG2-08/Plate2/B02_s2.png").unlink()
+    with pytest.raises(dc.InputError, match=r"1 of the 16 images.*HEPG2-08/Plate2/B02_s2.png; get"):
+        dc.RxRx1(place)
+    dc.RxRx1(place, "test")
+    (place / "metadata.csv").unlink()
+    with pytest.raises(dc.InputError, match=r"expected metadata.csv and images/.*found images/"):
+        dc.RxRx1(place)

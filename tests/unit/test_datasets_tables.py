@@ -1,0 +1,157 @@
+"""Images and rows that a table describes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import domaincal as dc
+from trees import encoded, write_tree
+
+
+def _table(folder, text, pictures=("a/1.png", "a/2.png", "3.png")):
+    write_tree(folder, dict.fromkeys(pictures, b""))
+    path = folder / "images.csv"
+    path.write_text(text)
+    return path
+
+
+TEXT = "path,label,domain\na/2.png,dog,night\n3.png,cat,day\na/1.png,dog,day\n"
+
+
+def test_rows_in_the_order_of_the_table(tmp_path):
+    images = dc.ImageTable(_table(tmp_path, TEXT))
+    assert images.class_names == ("cat", "dog")
+    assert images.labels.tolist() == [1, 0, 1]
+    assert images.domains.tolist() == ["night", "day", "day"]
+    assert images.groups is None
+    assert images.images.names == ["a/2.png", "3.png", "a/1.png"]
+
+
+def test_columns_and_classes_can_be_named(tmp_path):
+    text = "\ufeff file, kind,where,shot\na/1.png,1,NA,7\na/2.png,0,07,7\n"
+    path = _table(tmp_path / "pictures", text)
+    table = tmp_path / "table.csv"
+    path.rename(table)
+    named = {"path": "file", "label": "kind", "domain": "where"}
+    images = dc.ImageTable(table, tmp_path / "pictures", **named, group="shot")
+    assert images.class_names == ("0", "1")
+    assert images.domains.tolist() == ["NA", "07"]
+    assert images.groups.tolist() == ["7", "7"]
+    images = dc.ImageTable(table, tmp_path / "pictures", **named, class_names=["1", "x", "0"])
+    assert images.labels.tolist() == [0, 2]  # names, for all of them are
+    images = dc.ImageTable(table, tmp_path / "pictures", **named, class_names=["x", "y"])
+    assert images.labels.tolist() == [1, 0]  # numbers, for none of them is a name
+    images = dc.ImageTable(table, tmp_path / "pictures", **{**named, "domain": None})
+    assert images.domains is None
+
+
+def test_a_column_of_groups_is_read_where_there_is_one(tmp_path):
+    path = _table(tmp_path, "path,label,domain,group\n3.png,0,a,x\na/1.png,2,b,x\n")
+    assert dc.ImageTable(path).groups.tolist() == ["x", "x"]
+    assert dc.ImageTable(path).class_names == ("0", "1", "2")
+    assert dc.ImageTable(path, group=None).groups is None
+
+
+def test_absolute_paths_and_pictures(tmp_path):
+    pytest.importorskip("PIL")
+    write_tree(tmp_path / "far", {"x.jpg": encoded(200)})
+    path = _table(tmp_path / "here", f"path,label,domain\n{tmp_path}/far/x.jpg,0,a\n")
+    assert int(dc.ImageTable(path).images[0].mean()) == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        (TEXT.replace("3.png", "4.png"), {}, r"1 of the 3 images that images.csv names .*4.png"),
+        (TEXT.replace("a/", "b/"), {}, r"2 of the 3 images .*b/2.png, b/1.png; get them"),
+        (TEXT, {"domain": "site"}, r"lacks the column 'site'; expected path, label, site, found"),
+        (TEXT, {"group": "shot"}, "lacks the column 'shot'"),
+        (TEXT, {"class_names": ["cat", "fox"]}, "label 'dog' in row 0 .*none of class_names"),
+        (TEXT.replace("dog", "3"), {"class_names": ["a", "b"]}, "label '3' in row 0"),
+        ("path,label,domain\n3.png,5,a\n", {"class_names": ["a", "b"]}, "has the label 5, but"),
+        ("path,label,domain\n3.png,,a\n", {}, "'label' of .* is empty in row 0"),
+        ("path,label,domain\n3.png,1\n", {}, "'domain' of .* is empty in row 0"),
+        ("path,label,domain\n", {}, "has no rows"),
+        ("", {}, "cannot be read"),
+        (TEXT, {"folder": "nowhere"}, "folder='nowhere' is no folder"),
+    ],
+)
+def test_what_is_wrong_with_a_table_of_images_is_named(tmp_path, text, arguments, message):
+    path = _table(tmp_path, text)
+    with pytest.raises((dc.InputError, dc.FileFormatError), match=message):
+        dc.ImageTable(path, **arguments)
+
+
+def test_a_table_of_images_must_be_there(tmp_path):
+    with pytest.raises(
+        dc.InputError, match=r"is not there; give a .csv file with the columns path"
+    ):
+        dc.ImageTable(tmp_path / "images.csv")
+    with pytest.raises(dc.InputError, match="is a folder"):
+        dc.ImageTable(tmp_path)
+
+
+WALKS = "person,activity,x,y\n007,walk,0.5,2\nNA,jog,0.25,3\n007,jog,1,True\n"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+def test_features_labels_and_domains(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=6), "k": [1, 2, 3, 4, 5, 6],
+                          "who": list("abcabc"), "what": [3, 1, 3, 10, 1, 1]})  # fmt: skip
+    path = tmp_path / f"walks{suffix}"
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False)
+    table = dc.read_domain_table(path, label="what", domain="who")
+    np.testing.assert_array_equal(table.features, frame[["x", "k"]])
+    assert table.feature_names == ("x", "k")
+    assert table.class_names == ("1", "10", "3")
+    assert table.labels.tolist() == [2, 0, 2, 1, 0, 0]
+    assert table.domains.tolist() == list("abcabc")
+    assert len(table) == 6
+    one = dc.read_domain_table(path, label="what", domain="who", features=["k"])
+    other = dc.read_domain_table(path, label="what", domain="who", exclude=["x"])
+    np.testing.assert_array_equal(one.features, other.features)
+
+
+def test_names_stay_as_they_are_written(tmp_path):
+    path = tmp_path / "walks.csv"
+    path.write_text(WALKS.replace("True", "4"))
+    table = dc.read_domain_table(path, label="activity", domain="person")
+    assert table.domains.tolist() == ["007", "NA", "007"]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        (WALKS, {}, r"1 columns of .* are no numbers: y \(such as '2'\); pass exclude=\['y'\]"),
+        (WALKS.replace("True", ""), {}, "'y' of .* has no finite number in row 2"),
+        (WALKS.replace("True", "inf"), {}, "'y' of .* has no finite number in row 2"),
+        (WALKS, {"label": "what"}, "has no column 'what'; it has person, activity, x, y"),
+        (WALKS, {"features": ["z"]}, "has no column 'z'"),
+        (WALKS, {"exclude": ["z"]}, "has no column 'z'"),
+        (WALKS, {"exclude": ["x", "y"]}, "has no columns beside 'activity' and 'person'"),
+        (WALKS, {"features": ["person"]}, "features names 'person', which is the label or"),
+        (WALKS.replace("NA,", ","), {"exclude": ["y"]}, "'person' of .* is empty in row 1"),
+        ("", {}, "cannot be read"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named(tmp_path, text, arguments, message):
+    path = tmp_path / "walks.csv"
+    path.write_text(text)
+    with pytest.raises((dc.InputError, dc.FileFormatError), match=message):
+        dc.read_domain_table(path, **{"label": "activity", "domain": "person", **arguments})
+
+
+def test_a_table_must_be_there(tmp_path):
+    with pytest.raises(dc.InputError, match=r"is no file; give a .csv or .parquet table"):
+        dc.read_domain_table(tmp_path, label="a", domain="b")
+
+
+def test_the_real_people(shared_data):
+    path = shared_data / "wisdm/wisdm_watch_accel.csv.gz"
+    table = dc.read_domain_table(path, label="ACTIVITY", domain="subject")
+    assert repr(table) == "DomainTable(18211 rows, 91 features, 18 classes, 50 domains)"

@@ -1,0 +1,102 @@
+"""Sets of images: rows stay together, whatever is chosen, pickled or read elsewhere."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+import domaincal as dc
+from domaincal.datasets import ImageFiles
+from domaincal.experiments.partitions import Partition
+from trees import encoded, write_tree
+
+
+def _greys(n=12):
+    pixels = np.repeat(np.arange(n, dtype=np.uint8), 4 * 4 * 3).reshape(n, 4, 4, 3)
+    return dc.ImageSet(
+        pixels, np.arange(n) % 3, class_names=["a", "b", "c"],
+        domains=[f"d{k % 4}" for k in range(n)], groups=np.arange(n) // 2, columns=[5, 7, 9],
+        provenance={"data set": "greys"},
+    )  # fmt: skip
+
+
+@given(st.lists(st.integers(-12, 11), min_size=1, max_size=20), st.data())
+def test_what_is_chosen_stays_together(rows, data):
+    images = _greys()
+    some = images.select(rows)
+    again = data.draw(st.lists(st.integers(0, len(some) - 1), min_size=1, max_size=20))
+    both = some.select(again)
+    number = np.array(rows)[again] % 12
+    assert [int(both.images[k][0, 0, 0]) for k in range(len(both))] == number.tolist()
+    for name in ("labels", "domains", "groups"):
+        np.testing.assert_array_equal(getattr(both, name), getattr(images, name)[number])
+    assert (both.class_names, both.provenance) == (images.class_names, images.provenance)
+    np.testing.assert_array_equal(both.columns, [5, 7, 9])
+
+
+def test_masks_and_slices_choose_too():
+    images = _greys()
+    assert images.select(images.domains == "d1").labels.tolist() == [1, 2, 0]
+    assert images.select(slice(2, 5)).groups.tolist() == [1, 1, 2]
+    assert images.select(slice(None)).images[-1][0, 0, 0] == 11
+    with pytest.raises(dc.InputError, match="images is empty; check the selection"):
+        images.select(np.zeros(12, bool))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": [0, 3]}, "labels contains 3"),
+        ({"labels": [0]}, "labels"),
+        ({"domains": ["a"]}, "domains"),
+        ({"groups": ["a", None]}, "groups has no value in row 1"),
+        ({"columns": [1, 2, 3]}, r"columns has the shape \(3,\), but there are 2 classes"),
+        ({"class_names": ["a", "a"]}, "class_names holds 'a' twice"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, message):
+    arguments = {"labels": [0, 1], "class_names": ["a", "b"], **change}
+    labels = arguments.pop("labels")
+    with pytest.raises(dc.InputError, match=message):
+        dc.ImageSet(np.zeros((2, 4, 4, 3), np.uint8), labels, **arguments)
+
+
+def test_files_are_decoded_to_rgb(tmp_path):
+    image_module = pytest.importorskip("PIL.Image")
+    image_module.new("L", (6, 4), 77).save(tmp_path / "grey.png")
+    image_module.new("P", (6, 4)).save(tmp_path / "palette.png")
+    files = pickle.loads(pickle.dumps(ImageFiles(tmp_path, ["grey.png", "palette.png"])))
+    assert files[0].shape == files[1].shape == (4, 6, 3)
+    assert files[0].dtype == np.uint8
+    assert set(files[0].ravel()) == {77}
+
+
+def test_missing_and_broken_files_are_named(tmp_path):
+    pytest.importorskip("PIL")
+    whole = encoded(9, side=64)
+    write_tree(tmp_path, {"cut.jpg": whole[: len(whole) // 2], "text.jpg": "no picture"})
+    files = ImageFiles(tmp_path, ["gone.jpg", "cut.jpg", "text.jpg"])
+    with pytest.raises(dc.InputError, match=r"there is no image .*gone.jpg"):
+        files[0]
+    for k in (1, 2):
+        with pytest.raises(dc.FileFormatError, match=r"(cut|text).jpg cannot be decoded"):
+            files[k]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_drawn_domains_are_those_of_the_partition(seed):
+    images = _greys()
+    counts = dict(zip(*np.unique(images.domains, return_counts=True), strict=True))
+    partition = Partition("random", random_ind=2)
+    assert images.draw_domains(2, seed=seed) == partition.choose(counts, seed=seed)
+    ind, ood = images.draw_domains(1, seed=seed)
+    assert sorted(ind + ood) == ["d0", "d1", "d2", "d3"]
+
+
+def test_domains_cannot_be_drawn_where_there_are_too_few():
+    with pytest.raises(dc.InputError, match="n_ind=4, but there are 4 domains"):
+        _greys().draw_domains(4, seed=0)
+    plain = dc.ImageSet(np.zeros((1, 4, 4, 3), np.uint8), [0], class_names=["a"])
+    with pytest.raises(dc.InputError, match="there are 0 domains"):
+        plain.draw_domains(1, seed=0)
