@@ -95,25 +95,36 @@ def working(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress(text: str, *, within: str = "") -> Iterator[Callable[[Sequence[Any]], Iterable[Any]]]:
+def progress(
+    text: str, *, within: str = "", unit: str = ""
+) -> Iterator[Callable[[Sequence[Any]], Iterable[Any]]]:
     """A bar for the steps of long work, on a terminal; wraps the list of steps.
 
-    Steps of a step get a bar of their own, called ``within``, while they last.
+    Steps of a step get a bar of their own, called ``within``, while they last. With a unit, a step
+    counts as many of it as it has elements, and the bar shows how many are done in a second.
     """
     if not _is_terminal(sys.stderr):
         yield iter
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, Task, TextColumn
+    from rich.text import Text
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    class Rate(TextColumn):
+        def render(self, task: Task) -> Text:
+            rate = "" if task.speed is None else f"{task.speed:,.0f} {unit}/s"
+            return Text(rate, style="progress.data.speed")
+
+    columns = [*Progress.get_default_columns(), *([Rate("")] if unit else [])]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
 
         def track(steps: Sequence[Any]) -> Iterator[Any]:
             inner = bool(bar.tasks)
-            task = bar.add_task(within if inner else text, total=len(steps))
+            total = sum(map(len, steps)) if unit else len(steps)
+            task = bar.add_task(within if inner else text, total=total)
             for step in steps:
                 yield step
-                bar.advance(task)
+                bar.advance(task, len(step) if unit else 1)
             if inner:
                 bar.remove_task(task)
 

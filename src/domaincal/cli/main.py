@@ -11,9 +11,11 @@ from domaincal.cli.convert import convert
 from domaincal.cli.corrupt import corrupt
 from domaincal.cli.demo import demo
 from domaincal.cli.evaluate import evaluate
+from domaincal.cli.extract import extract
 from domaincal.cli.fit import fit
 from domaincal.cli.inspect import inspect
 from domaincal.cli.reproduce import reproduce
+from domaincal.cli.train import train
 
 
 class _Verbs(click.Group):
@@ -53,5 +55,5 @@ def main() -> None:
     """Confidence that means what it says, in every domain and in the next one."""
 
 
-for _verb in (demo, inspect, convert, fit, apply, evaluate, corrupt, reproduce):
+for _verb in (demo, inspect, convert, fit, apply, evaluate, train, extract, corrupt, reproduce):
     main.add_command(_verb)

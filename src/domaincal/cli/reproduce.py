@@ -12,11 +12,15 @@ from domaincal.cli.options import json_option, results_option
 @click.option("--list", "listing", is_flag=True, help="List what can be made, and stop.")
 @click.option(
     "--experiment", "experiments", multiple=True, default=["digits-c"], show_default=True,
-    help="A TOML file, or digits-c, imagenet-c, rxrx1 or gldv2. Can be repeated.",
+    help="A TOML file, or digits-c, tiny-imagenet-c, imagenet-c, rxrx1 or gldv2. Can be repeated.",
 )  # fmt: skip
 @click.option(
     "--data", type=click.Path(path_type=Path),
     help="The folder of the data that the experiments name. [default: that of the TOML file]",
+)  # fmt: skip
+@click.option(
+    "--network", "networks", multiple=True,
+    help="Only this network of the experiments. Can be repeated. [default: all]",
 )  # fmt: skip
 @click.option("--repeats", type=click.IntRange(min=1), help="In place of what the experiments say.")
 @click.option(
@@ -30,6 +34,7 @@ def reproduce(
     listing: bool,
     experiments: tuple[str, ...],
     data: Path | None,
+    networks: tuple[str, ...],
     repeats: int | None,
     form: str,
     output: Path,
@@ -45,12 +50,15 @@ def reproduce(
       domaincal reproduce --list
       domaincal reproduce table-1 figure-3
       domaincal reproduce all --experiment imagenet-c --data stores
+      domaincal reproduce all --experiment tiny-imagenet-c --data tiny-imagenet-200 \
+          --network ResNet-50
       domaincal reproduce summary --experiment mine.toml -o out
     """
     from dataclasses import replace
 
     from domaincal.cli.reproducing import make_and_print, print_targets
     from domaincal.experiments import read_experiment
+    from domaincal.experiments.definition import only_networks
 
     if listing:
         print_targets(as_json=as_json)
@@ -58,6 +66,8 @@ def reproduce(
     if not targets:
         raise click.UsageError("name a target, or all; --list shows them.")
     read = [read_experiment(experiment, data=data) for experiment in experiments]
+    if networks:
+        read = [only_networks(experiment, networks) for experiment in read]
     if repeats is not None:
         read = [replace(experiment, repeats=repeats) for experiment in read]
     make_and_print(targets, read, output, kind="reproduction", as_json=as_json, form=form)

@@ -13,16 +13,19 @@ from domaincal.data import CalibrationData
 from domaincal.data.fingerprint import checksums
 from domaincal.datasets import load_digits_c
 from domaincal.experiments.python_files import file_digest, from_file, is_in_file
+from domaincal.experiments.tiny_imagenet_c import tiny_imagenet_c
 from domaincal.experiments.versions import versions
 from domaincal.io import read
 
 _SHIPPED: dict[str, Callable[..., CalibrationData]] = {
-    "digits-c": partial(load_digits_c, n_jobs=-1)
+    "digits-c": partial(load_digits_c, n_jobs=-1),
+    "tiny-imagenet-c": tiny_imagenet_c,
 }
 # Arguments that the runner gives to those who take them.
-_GIVEN = ("seed", "folder", "track")
+_GIVEN = ("seed", "folder", "made", "track")
 # What networks that are trained on the spot, and images that are corrupted, depend on.
 _MAKERS = ("numpy", "scipy", "scikit-learn", "imagecorruptions-imaug")
+_MORE_MAKERS = {"tiny-imagenet-c": ("torch", "timm")}
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class DataSource:
         The path of a file of logits, or ``{"source": ..., option: value}`` where the source is
         ``"digits-c"`` or ``"mine.py:load"``, a function that gives CalibrationData. If it takes a
         ``seed``, it is called again for each repeat; if it takes a ``folder``, it gets that of the
-        data; if it takes ``track``, it may wrap a list of steps to show how far it is.
+        data; if it takes ``made``, a folder where it may keep what it makes; if it takes ``track``,
+        it may wrap a list of steps to show how far it is.
     folder : Path
         Where data files are.
     code_folder : Path
@@ -63,13 +67,13 @@ class DataSource:
         """Whether every repeat has rows of its own."""
         return self.path is None and "seed" in inspect.signature(self._function()).parameters
 
-    def load(self, seed: int, track: Track = iter) -> CalibrationData:
+    def load(self, seed: int, made: Path, track: Track = iter) -> CalibrationData:
         """The rows; for a file, the same for all seeds."""
         if self.path is not None:
             return read(self.path)
         function = self._function()
         parameters = inspect.signature(function).parameters
-        given = {"seed": seed, "folder": self.folder, "track": track}
+        given = {"seed": seed, "folder": self.folder, "made": made, "track": track}
         own = {key: value for key, value in given.items() if key in parameters}
         data = function(**own, **self._options())
         if not isinstance(data, CalibrationData):
@@ -92,7 +96,7 @@ class DataSource:
             "code folder": str(self.code_folder.resolve()) if is_in_file(source) else None,
             "seed": seed if "seed" in parameters else None,
             "folder": str(self.folder.resolve()) if "folder" in parameters else None,
-            "versions": versions(*_MAKERS),
+            "versions": versions(*_MAKERS, *_MORE_MAKERS.get(source, ())),
         }
 
     def _options(self) -> dict[str, Any]:

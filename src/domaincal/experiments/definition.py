@@ -3,7 +3,7 @@
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
@@ -18,7 +18,7 @@ from domaincal.experiments.partitions import CORRUPTION_PARTITIONS, PARTITION_KE
 
 _KEYS = ("name", "bins", "repeats", "seed", "splits", "data", "partitions", "methods")
 #: Experiments that come with domaincal, by name.
-SHIPPED = ("digits-c", "imagenet-c", "rxrx1", "gldv2")
+SHIPPED = ("digits-c", "tiny-imagenet-c", "imagenet-c", "rxrx1", "gldv2")
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,18 @@ def asked_by(
     ]
 
 
+def only_networks(experiment: Experiment, networks: Sequence[str]) -> Experiment:
+    """An experiment with some of its networks."""
+    known = [source.network for source in experiment.sources]
+    for name in networks:
+        if name not in known:
+            raise InputError(
+                f"{experiment.name} has no network {name!r}; choose from {', '.join(known)}."
+            )
+    chosen = tuple(source for source in experiment.sources if source.network in networks)
+    return replace(experiment, sources=chosen)
+
+
 def read_experiment(
     path: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None
 ) -> Experiment:
@@ -117,8 +129,8 @@ def read_experiment(
     Parameters
     ----------
     path : path or name
-        Of the file, or of an experiment that comes with domaincal: ``digits-c``, ``imagenet-c``,
-        ``rxrx1``, ``gldv2``.
+        Of the file, or of an experiment that comes with domaincal: ``digits-c``,
+        ``tiny-imagenet-c``, ``imagenet-c``, ``rxrx1``, ``gldv2``.
     data : path, optional
         The folder of the data; by default that of the file.
 

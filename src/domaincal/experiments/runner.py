@@ -35,8 +35,8 @@ def run_experiment(
     ----------
     experiment : Experiment
     folder : path
-        Gets ``cells/``, results.csv, pooled.csv, means.csv and provenance.json; made if it is not
-        there.
+        Gets ``cells/``, results.csv, pooled.csv, means.csv and provenance.json, and ``made/``,
+        what sources of data keep; made if it is not there.
     asked : list of Asked, optional
         By default, all that the experiment defines.
     track : callable, optional
@@ -86,7 +86,7 @@ def run_experiment(
         if (found := read_cell(path, keys[name])) is not None
     }
     missing = {path: name for name, path in paths.items() if path not in cells}
-    at_hand = _AtHand(experiment, track)
+    at_hand = _AtHand(experiment, folder / "made", track)
     by_network = {source.network: source for source in sources}
 
     # Repeat by repeat, partition by partition: rows are made and split once.
@@ -159,8 +159,9 @@ def _said_where(network: str, cell: Asked) -> Iterator[None]:
 class _AtHand:
     """The data and the split that were used last: the next cell mostly wants the same."""
 
-    def __init__(self, experiment: Experiment, track: Track) -> None:
+    def __init__(self, experiment: Experiment, made: Path, track: Track) -> None:
         self._experiment = experiment
+        self._made = made
         self._track = track
         self._data: tuple[Any, CalibrationData] | None = None
         self._rows: tuple[Any, Rows] | None = None
@@ -179,7 +180,7 @@ class _AtHand:
         turn = (source.network, repeat if source.varies else None)
         if self._data is None or self._data[0] != turn:
             self._data = None
-            data = source.load(self._experiment.seed + repeat, self._track)
+            data = source.load(self._experiment.seed + repeat, self._made, self._track)
             self._data = (turn, data)
         return self._data[1]
 

@@ -68,8 +68,8 @@ class Preprocessing:
         if (height, width) == (self.side, self.side):
             return image
         module = require("PIL.Image", extra="torch", purpose="resizing images")
-        scale = int(self.side / self.crop) / min(height, width)
-        size = (max(self.side, int(width * scale)), max(self.side, int(height * scale)))
+        shorter, target = min(height, width), int(self.side / self.crop)
+        size = (target * width // shorter, target * height // shorter)
         resized = module.fromarray(image).resize(
             size, getattr(module.Resampling, self.interpolation.upper())
         )

@@ -133,8 +133,9 @@ def train(
         module.train()
         total = torch.zeros((), device=chosen)
         for batch, labels in shown.shuffled():
+            rate = next(rates)
             for group in optimiser.param_groups:
-                group["lr"] = next(rates)
+                group["lr"] = rate
             seen = random_crops(batch, smallest_crop, draws)
             with torch.autocast(chosen.type, torch.bfloat16, enabled=chosen.type == "cuda"):
                 loss = functional.cross_entropy(module(seen).float(), labels)

@@ -1,0 +1,118 @@
+"""``domaincal train``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from domaincal.cli.images import device_options, kind_argument, place_argument
+from domaincal.cli.options import force_option, json_option, seed_option
+
+if TYPE_CHECKING:
+    from domaincal.extract.networks import Stem
+    from domaincal.extract.training import Schedule
+
+
+@click.command(short_help="Train or fine-tune a network on images.")
+@kind_argument
+@place_argument
+@click.argument("output", type=click.Path(path_type=Path))
+@click.option(
+    "--network", required=True,
+    help="resnet-50, resnext-50, densenet-121, bit-m-r50, efficientnet-b1, vit-small, vit-base, or "
+    "a name of timm's.",
+)  # fmt: skip
+@click.option(
+    "--pretrained", is_flag=True, help="Start from the weights that timm has, not at random."
+)
+@click.option("--split", default="train", show_default=True, help="Of the data set, to learn.")
+@click.option("--validation-split", help="Of the data set, to measure the accuracy.")
+@click.option(
+    "--side", type=click.IntRange(min=1), help="Of images in px. [default: the network's]"
+)
+@click.option(
+    "--stem", type=click.Choice(["standard", "small"]), default="standard", show_default=True,
+    help="small: for images of 32 to 96 px.",
+)  # fmt: skip
+@click.option("--epochs", type=click.IntRange(min=1), default=25, show_default=True)
+@click.option("--batch-size", type=click.IntRange(min=2), default=256, show_default=True)
+@click.option("--learning-rate", type=float, default=0.1, show_default=True, help="The largest.")
+@click.option(
+    "--schedule", type=click.Choice(["one-cycle", "cosine"]), default="one-cycle",
+    show_default=True,
+)  # fmt: skip
+@click.option("--weight-decay", type=float, default=5e-4, show_default=True)
+@click.option("--clip-norm", type=float, help="Shorten longer gradients to this.")
+@device_options
+@seed_option
+@force_option
+@json_option
+def train(
+    kind: str,
+    place: Path,
+    output: Path,
+    network: str,
+    pretrained: bool,
+    split: str,
+    validation_split: str | None,
+    side: int | None,
+    stem: "Stem",
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    schedule: "Schedule",
+    weight_decay: float,
+    clip_norm: float | None,
+    device: str | None,
+    jobs: int | None,
+    seed: int,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Train a network on the images of a data set, into OUTPUT, a .safetensors file.
+
+    KIND and PLACE name the images, as in domaincal extract. Stochastic gradient descent, bfloat16
+    on a GPU, random crops and reflections; the file says how it was trained.
+
+    \b
+    Examples:
+      domaincal train tiny-imagenet tiny-imagenet-200 resnet.safetensors --network resnet-50 \\
+          --side 64 --stem small --validation-split val
+      domaincal train rxrx1 rxrx1_v1.0 cells.safetensors --network resnet-50 --pretrained \\
+          --learning-rate 0.01 --schedule cosine
+    """
+    from domaincal.cli.console import print_json, progress, records, say
+    from domaincal.cli.images import open_images
+    from domaincal.cli.options import require_output, size_of
+    from domaincal.extract import create_network
+    from domaincal.extract.training import train as train_network
+
+    require_output(output, force=force)
+    images = open_images(kind, place, split=split if kind != "table" else None)
+    validation = None if validation_split is None else open_images(
+        kind, place, split=validation_split
+    )  # fmt: skip
+    made = create_network(
+        network, class_names=images.class_names, side=side, stem=stem, pretrained=pretrained,
+        seed=seed,
+    )  # fmt: skip
+    with progress("training") as track:
+        done = train_network(
+            made, images, output, validation=validation, epochs=epochs, batch_size=batch_size,
+            learning_rate=learning_rate, schedule=schedule, weight_decay=weight_decay,
+            clip_norm=clip_norm, device=device, n_jobs=jobs, seed=seed, track=track,
+        )  # fmt: skip
+    if as_json:
+        history = records(done.history)
+        provenance = done.network.provenance
+        print_json(
+            "training", {"output": str(output), "provenance": provenance, "history": history}
+        )
+        return
+    last = done.history.iloc[-1]
+    measured = f", accuracy {100 * done.accuracy:.1f}%" if validation is not None else ""
+    say(
+        f"{network}: {epochs} epochs of {len(images)} images in "
+        f"{done.history['seconds'].sum():.0f} s, loss {last['loss']:.3f}{measured}; {output} has "
+        f"{size_of(output)}"
+    )

@@ -1,0 +1,64 @@
+"""Tiny-ImageNet-C: a network trained, and shown 76 domains, unless that was done before."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from domaincal._typing import Track
+from domaincal.data import CalibrationData
+from domaincal.datasets import TinyImageNet
+
+_SIDE = 64
+_BATCH = 500
+
+
+def tiny_imagenet_c(
+    network: str,
+    *,
+    folder: Path,
+    made: Path,
+    constants: Literal["tiny-imagenet", "cifar", "imagenet"] = "tiny-imagenet",
+    epochs: int = 25,
+    learning_rate: float = 0.1,
+    clip_norm: float | None = None,
+    track: Track = iter,
+) -> CalibrationData:
+    """Logits and features of a network on Tiny-ImageNet's validation images, corrupted.
+
+    Parameters
+    ----------
+    network : str
+        As :func:`domaincal.extract.create_network` knows it; with a small stem, and random weights
+        to begin with.
+    folder : path
+        Of Tiny-ImageNet, or of zip files of it.
+    made : path
+        Where the trained network and its rows are kept: what is there is not made again.
+    constants : {"tiny-imagenet", "cifar", "imagenet"}, default "tiny-imagenet"
+        Whose severities.
+    epochs, learning_rate, clip_norm
+        How to train, as in :func:`domaincal.extract.train`.
+    track : callable, optional
+        Wraps the epochs, and then the batches, to show progress.
+    """
+    from domaincal.extract import Corruptions, create_network, extract, load_network, train
+
+    recipe: dict[str, Any] = {
+        "epochs": epochs, "learning_rate": learning_rate, "clip_norm": clip_norm
+    }  # fmt: skip
+    validation = TinyImageNet(folder, "val")
+    made.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+    checkpoint = made / f"{network}-{digest[:8]}.safetensors"
+    if checkpoint.exists():
+        trained = load_network(checkpoint)
+    else:
+        images = TinyImageNet(folder, "train")
+        trained = create_network(network, class_names=images.class_names, side=_SIDE, stem="small")
+        train(trained, images, checkpoint, validation=validation, track=track, **recipe)
+    done = extract(
+        trained, validation, made / f"{checkpoint.stem}-{constants}",
+        corruptions=Corruptions(constants), batch_size=_BATCH, track=track,
+    )  # fmt: skip
+    return done.store.read()

@@ -1,0 +1,39 @@
+"""Small sets of images and a small network; timm's need torchvision to be imported."""
+
+import numpy as np
+import pytest
+import torch
+
+import domaincal as dc
+from domaincal.extract import Network, Preprocessing
+from torchvision_shim import declare_operators
+
+declare_operators()
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Two workers on two cores: threads of torch's would only get in each other's way."""
+    torch.set_num_threads(1)
+
+
+def photos(n: int = 40, *, side: int = 16, seed: int = 0) -> dc.ImageSet:
+    """Images of two classes, bright and dark, in two domains, each its own group."""
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 2, n)
+    pixels = random.integers(0, 128, (n, side, side, 3)) + 127 * labels[:, None, None, None]
+    return dc.ImageSet(
+        pixels.astype(np.uint8), labels, class_names=["dark", "bright"],
+        domains=np.where(np.arange(n) % 3 == 0, "day", "night"), groups=np.arange(n),
+    )  # fmt: skip
+
+
+def small_network(side: int = 16, seed: int = 0, n_classes: int = 2) -> Network:
+    """A convolution, a mean over the image, a last layer."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        module = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 6, 3, padding=1), torch.nn.BatchNorm2d(6), torch.nn.ReLU(),
+            torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(6, n_classes),
+        )  # fmt: skip
+    return Network(module, "5", preprocessing=Preprocessing(side=side), name="small")
