@@ -1,10 +1,14 @@
 """``domaincal corrupt``."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from domaincal.cli.options import jobs_option, json_option, seed_option
+
+if TYPE_CHECKING:
+    from domaincal.datasets.corruptions import Constants
 
 
 @click.command(short_help="Corrupt a folder of images: 75 domains.")
@@ -18,6 +22,11 @@ from domaincal.cli.options import jobs_option, json_option, seed_option
     "--severity", "severities", multiple=True, type=click.IntRange(1, 5),
     help="Severity. Can be repeated. [default: 1 to 5]",
 )  # fmt: skip
+@click.option(
+    "--constants", type=click.Choice(["imagenet", "tiny-imagenet", "cifar"]), default="imagenet",
+    show_default=True,
+    help="How strong a severity is, as published for 224, 64 or 32 px. Needs torch but for imagenet.",
+)  # fmt: skip
 @seed_option
 @jobs_option
 @json_option
@@ -26,6 +35,7 @@ def corrupt(
     destination: Path,
     names: tuple[str, ...],
     severities: tuple[int, ...],
+    constants: "Constants",
     seed: int,
     jobs: int | None,
     as_json: bool,
@@ -40,6 +50,7 @@ def corrupt(
     Examples:
       domaincal corrupt photos photos-c
       domaincal corrupt photos photos-c --name fog --name snow --severity 3
+      domaincal corrupt thumbnails thumbnails-c --constants tiny-imagenet
     """
     from dataclasses import asdict
 
@@ -51,10 +62,11 @@ def corrupt(
     with progress("corrupting") as track:
         done = corrupt_folder(
             source, destination, names=names or CORRUPTIONS, severities=severities or SEVERITIES,
-            seed=seed, n_jobs=jobs or -1, track=track,
+            seed=seed, constants=constants, n_jobs=jobs or -1, track=track,
         )  # fmt: skip
     if as_json:
-        print_json("corruption", {**asdict(done), "seed": seed, "output": str(destination)})
+        made_with = {"seed": seed, "constants": constants, "output": str(destination)}
+        print_json("corruption", {**asdict(done), **made_with})
         return
     kept = f", {done.n_kept} were there" if done.n_kept else ""
     say(

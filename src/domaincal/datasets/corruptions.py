@@ -4,9 +4,10 @@ import contextlib
 import functools
 import hashlib
 import io
+import sys
 import zlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from domaincal._errors import InputError
 from domaincal._optional import require
 from domaincal._typing import Array, ArrayLike
 from domaincal._validation import check_count, check_option
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 #: Corruptions by kind, as the benchmark groups them.
 KINDS = {
@@ -24,6 +28,9 @@ KINDS = {
 }
 CORRUPTIONS = tuple(name for names in KINDS.values() for name in names)
 SEVERITIES = (1, 2, 3, 4, 5)
+#: Published tables of constants; those of the package are the first.
+CONSTANTS = ("imagenet", "tiny-imagenet", "cifar")
+Constants = Literal["imagenet", "tiny-imagenet", "cifar"]
 #: The domain of images as they are.
 CLEAN = "clean"
 SMALLEST_SIDE = 32
@@ -32,29 +39,52 @@ SMALLEST_SIDE = 32
 _WITH_SEED = ("impulse_noise", "glass_blur")
 
 
-def corrupt(images: ArrayLike, name: str, severity: int, seed: int = 0) -> Array:
-    """Corrupt images as ImageNet-C does.
+@overload
+def corrupt(
+    images: "Tensor", name: str, severity: int, seed: int = 0, *, constants: Constants = "imagenet"
+) -> "Tensor": ...
+@overload
+def corrupt(
+    images: ArrayLike, name: str, severity: int, seed: int = 0, *, constants: Constants = "imagenet"
+) -> Array: ...
+def corrupt(
+    images: "ArrayLike | Tensor",
+    name: str,
+    severity: int,
+    seed: int = 0,
+    *,
+    constants: Constants = "imagenet",
+) -> "Array | Tensor":
+    """Corrupt images as ImageNet-C, Tiny-ImageNet-C or CIFAR-10-C do.
 
     The random numbers of an image depend on the seed, the corruption, the severity and the pixels
     of that image, and on nothing else: neither on its place among the others, nor on how the work
-    is spread over processes. Numpy's global random state is as it was when this returns; until
-    then it is in use, so corrupt in processes rather than in threads.
+    is spread over processes or devices.
+
+    Arrays with ImageNet's constants go through the package ``imagecorruptions``, one image at a
+    time. While that runs, numpy's global random state is in use (it is as it was when this
+    returns), so corrupt in processes rather than in threads. Tensors, and arrays with other
+    constants, are corrupted in batches by torch: the same corruptions, with other random numbers.
+    There, a device or a batch of another size may round a pixel to the next grey level.
 
     Parameters
     ----------
-    images : array of uint8, shape (n, height, width, 3)
-        Sides of at least 32 px.
+    images : array or tensor of uint8, shape (n, height, width, 3)
+        Sides of at least 32 px. A tensor can be on any device.
     name : str
         One of the 15 corruptions: gaussian_noise, shot_noise, impulse_noise, defocus_blur,
         glass_blur, motion_blur, zoom_blur, snow, frost, fog, brightness, contrast,
         elastic_transform, pixelate, jpeg_compression.
     severity : int
-        From 1 to 5, with ImageNet-C's constants, which are meant for images of 224 px.
+        From 1 to 5.
     seed : int, default 0
+    constants : {"imagenet", "tiny-imagenet", "cifar"}, default "imagenet"
+        How strong a severity is: as published for images of 224, 64 or 32 px (elastic_transform of
+        "imagenet": as in the package). Images of any size can be corrupted with each.
 
     Returns
     -------
-    array of uint8, of the same shape
+    array or tensor of uint8, of the same shape, on the same device
 
     Examples
     --------
@@ -64,12 +94,18 @@ def corrupt(images: ArrayLike, name: str, severity: int, seed: int = 0) -> Array
     >>> bright.shape, int(bright[0, 0, 0, 0])
     ((2, 32, 32, 3), 204)
     """
-    pixels = np.asarray(images)
-    if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[3] != 3:
+    torch = sys.modules.get("torch")  # who has a tensor has loaded it
+    is_tensor = torch is not None and isinstance(images, torch.Tensor)
+    pixels: Any = images if is_tensor else np.asarray(images)
+    if (
+        str(pixels.dtype) not in ("uint8", "torch.uint8")
+        or pixels.ndim != 4
+        or pixels.shape[3] != 3
+    ):
         raise InputError(
             "images must be uint8 of shape (n, height, width, 3), got "
-            f"{pixels.dtype} of shape {pixels.shape}; repeat the channel of grey images three "
-            "times, and put a single image into a list."
+            f"{pixels.dtype} of shape {tuple(pixels.shape)}; repeat the channel of grey images "
+            "three times, put a single image into a list, and the channels of a tensor last."
         )
     if min(pixels.shape[1:3]) < SMALLEST_SIDE:
         raise InputError(
@@ -78,6 +114,20 @@ def corrupt(images: ArrayLike, name: str, severity: int, seed: int = 0) -> Array
         )
     check_corruption(name, severity)
     check_count(seed, "seed", minimum=0)
+    check_option(constants, "constants", CONSTANTS)
+    if constants == "imagenet" and not is_tensor:
+        return _by_the_package(pixels, name, severity, seed)
+    torch = require("torch", extra="torch", purpose=f"corrupting with the constants of {constants}")
+    from domaincal.datasets.batched import corrupt_batch
+
+    if is_tensor:
+        return corrupt_batch(pixels, name, int(severity), seed, constants)
+    tensor = torch.from_numpy(np.require(pixels, requirements=["C", "W"]))
+    made: Array = corrupt_batch(tensor, name, int(severity), seed, constants).numpy()
+    return made
+
+
+def _by_the_package(pixels: Array, name: str, severity: int, seed: int) -> Array:
     out = np.empty_like(pixels)
     with _package() as apply:
         for index, image in enumerate(pixels):

@@ -14,12 +14,14 @@ from domaincal._errors import FileFormatError, InputError
 from domaincal._files import atomic_file
 from domaincal._optional import require
 from domaincal._typing import Track
-from domaincal._validation import check_count
+from domaincal._validation import check_count, check_option
 from domaincal.datasets._processes import in_processes
 from domaincal.datasets.corruptions import (
+    CONSTANTS,
     CORRUPTIONS,
     SEVERITIES,
     SMALLEST_SIDE,
+    Constants,
     check_corruption,
     corrupt,
 )
@@ -62,6 +64,7 @@ def corrupt_folder(
     names: Sequence[str] = CORRUPTIONS,
     severities: Sequence[int] = SEVERITIES,
     seed: int = 0,
+    constants: Constants = "imagenet",
     n_jobs: int = 1,
     track: Track = iter,
 ) -> CorruptedFolder:
@@ -69,7 +72,7 @@ def corrupt_folder(
 
     That is the layout of ImageNet-C; the images of the source are the clean domain. Files keep
     their names and formats (JPEG with quality 85, as there) and become RGB of 8 bits. Files that an
-    earlier call with the same seed wrote are kept: what was cut off goes on.
+    earlier call with the same seed and constants wrote are kept: what was cut off goes on.
 
     Parameters
     ----------
@@ -81,6 +84,8 @@ def corrupt_folder(
     names : sequence of str, default all 15
     severities : sequence of int, default 1 to 5
     seed : int, default 0
+    constants : {"imagenet", "tiny-imagenet", "cifar"}, default "imagenet"
+        How strong a severity is, see :func:`corrupt`; but for "imagenet" this needs torch.
     n_jobs : int, default 1
         Processes; -1: one for each core. The images do not depend on it.
     track : callable, optional
@@ -105,13 +110,16 @@ def corrupt_folder(
     require("imagecorruptions", extra="corruptions", purpose="corrupting images")
     source, destination = Path(source), Path(destination)
     check_count(seed, "seed", minimum=0)
+    check_option(constants, "constants", CONSTANTS)
+    if constants != "imagenet":
+        require("torch", extra="torch", purpose=f"corrupting with the constants of {constants}")
     pairs = list(dict.fromkeys((name, severity) for name in names for severity in severities))
     if not pairs:
         raise InputError("names or severities is empty; name at least one of each.")
     for pair in pairs:
         check_corruption(*pair)
     images, left_out = _images(source)
-    _require_new_or_own(source, destination, seed)
+    _require_new_or_own(source, destination, seed, constants)
     wanted = [
         (image, destination / name / str(severity) / image.relative_to(source), name, severity)
         for name, severity in pairs
@@ -120,7 +128,7 @@ def corrupt_folder(
     missing = [task for task in wanted if not _is_newer(task[1], source=task[0])]
     for folder in sorted({target.parent for _, target, _, _ in missing}):
         folder.mkdir(parents=True, exist_ok=True)
-    chunks = [(missing[k : k + _CHUNK], seed) for k in range(0, len(missing), _CHUNK)]
+    chunks = [(missing[k : k + _CHUNK], seed, constants) for k in range(0, len(missing), _CHUNK)]
     for _ in in_processes(_corrupt_files, chunks, n_jobs=n_jobs, track=track):
         pass
     return CorruptedFolder(
@@ -154,7 +162,7 @@ def _images(source: Path) -> tuple[list[Path], int]:
     return images, len(files) - len(images)
 
 
-def _require_new_or_own(source: Path, destination: Path, seed: int) -> None:
+def _require_new_or_own(source: Path, destination: Path, seed: int, constants: str) -> None:
     """Refuse to mix what does not belong together, and to corrupt what is corrupted."""
     inside, outside = destination.resolve(), source.resolve()
     if inside == outside or outside in inside.parents:
@@ -167,6 +175,7 @@ def _require_new_or_own(source: Path, destination: Path, seed: int) -> None:
         )
     recipe = {
         "seed": seed,
+        "constants": constants,
         "source": str(outside),
         "imagecorruptions-imaug": version("imagecorruptions-imaug"),
     }
@@ -180,6 +189,8 @@ def _require_new_or_own(source: Path, destination: Path, seed: int) -> None:
             found = json.loads(known.read_text())
         except ValueError as error:
             raise FileFormatError(f"{known} cannot be read ({error}); remove it.") from error
+        if isinstance(found, dict):  # folders of before there was a choice
+            found = {"seed": found.get("seed"), "constants": "imagenet", **found}
         if found != recipe:
             raise InputError(
                 f"{destination} was made with {_words(found)}, not with {_words(recipe)}; choose "
@@ -200,7 +211,9 @@ def _words(recipe: dict[str, Any]) -> str:
     return " and ".join(f"{name} {value}" for name, value in recipe.items())
 
 
-def _corrupt_files(tasks: list[tuple[Path, Path, str, int]], seed: int) -> None:
+def _corrupt_files(
+    tasks: list[tuple[Path, Path, str, int]], seed: int, constants: Constants
+) -> None:
     module = require("PIL.Image", extra="corruptions", purpose="reading images")
     for source, target, name, severity in tasks:
         with _opened(source) as image:
@@ -210,7 +223,8 @@ def _corrupt_files(tasks: list[tuple[Path, Path, str, int]], seed: int) -> None:
                 raise FileFormatError(
                     f"{source} cannot be decoded ({error}); mend or remove it, and go on."
                 ) from error
-        result = module.fromarray(corrupt(pixels[None], name, severity, seed)[0])
+        made = corrupt(pixels[None], name, severity, seed, constants=constants)
+        result = module.fromarray(made[0])
         jpeg = target.suffix.lower() in (".jpg", ".jpeg")
         options = {"quality": _JPEG_QUALITY} if jpeg else {}
         with atomic_file(target) as file:

@@ -1,0 +1,25 @@
+"""The published constants of the corruptions."""
+
+import functools
+import importlib.resources
+import json
+from typing import Any
+
+
+def constants_of(table: str, name: str, severity: int) -> tuple[float, ...]:
+    """The numbers of a corruption; ``constants.json`` says what they mean.
+
+    Examples
+    --------
+    >>> constants_of("cifar", "fog", 2)
+    (0.5, 3)
+    """
+    row = _tables()[table][name][severity - 1]
+    return tuple(row) if isinstance(row, list) else (row,)
+
+
+@functools.cache
+def _tables() -> dict[str, Any]:
+    text = importlib.resources.files(__package__).joinpath("constants.json").read_text()
+    tables: dict[str, Any] = json.loads(text)
+    return tables
