@@ -23,6 +23,9 @@ from domaincal.cli.options import json_option, results_option
     "--format", "form", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text",
     show_default=True, help="How tables are printed; all four are written.",
 )  # fmt: skip
+@click.option(
+    "--device", help="Where to fit and score, e.g. cuda (extra torch). [default: the CPU]"
+)
 @results_option("domaincal-results")
 @json_option
 def reproduce(
@@ -32,6 +35,7 @@ def reproduce(
     data: Path | None,
     repeats: int | None,
     form: str,
+    device: str | None,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -60,4 +64,6 @@ def reproduce(
     read = [read_experiment(experiment, data=data) for experiment in experiments]
     if repeats is not None:
         read = [replace(experiment, repeats=repeats) for experiment in read]
-    make_and_print(targets, read, output, kind="reproduction", as_json=as_json, form=form)
+    make_and_print(
+        targets, read, output, kind="reproduction", as_json=as_json, form=form, device=device
+    )
