@@ -3,24 +3,27 @@
 import numpy as np
 
 from domaincal._errors import InputError
+from domaincal._tensors import array_or_rows, host_array, on_device
 from domaincal._typing import Array, ArrayLike, FeatureRows
 
 
-def real_array(values: ArrayLike | None, name: str, *, allow_bool: bool = False) -> Array:
-    """An array of real numbers, of any shape."""
+def real_array(
+    values: ArrayLike | None, name: str, *, allow_bool: bool = False, keep_device: bool = False
+) -> Array:
+    """An array of real numbers, of any shape; with ``keep_device``, tensors stay where they are."""
     if values is None:
         raise InputError(f"{name} is None; pass an array of real numbers.")
     if np.ma.is_masked(values):
         raise InputError(f"{name} is a masked array; fill or drop the masked entries first.")
     try:
-        array = np.asarray(values)
+        array = array_or_rows(values) if keep_device else host_array(values)
         if array.dtype.kind == "O":
             array = array.astype(np.float64)
     except (TypeError, ValueError, RuntimeError) as error:  # torch raises RuntimeError
         raise InputError(
             f"{name} must be an array of real numbers, got {type(values).__name__} ({error}); "
             "convert it with numpy.asarray(..., dtype=float), sparse matrices with .toarray() and "
-            "tensors with .detach().cpu().numpy()."
+            "sparse tensors with .to_dense()."
         ) from error
     if array.dtype.kind == "c":
         raise InputError(f"Complex data not supported: {name} must be real, take its real part.")
@@ -53,10 +56,14 @@ def non_finite(array: FeatureRows, name: str, cure: str) -> InputError | None:
     """An error that names the first NaN or infinite entry, or None; reads in blocks of rows."""
     size = max(1, (1 << 20) // max(1, array.shape[1] if len(array.shape) > 1 else 1))
     for start in range(0, len(array), size):
-        bad = ~np.isfinite(array[start : start + size])
+        block = array[start : start + size]
+        if on_device(block) and block.all_finite():
+            continue
+        block = np.asarray(block)
+        bad = ~np.isfinite(block)
         if bad.any():
             where = tuple(int(k[0]) for k in np.nonzero(bad))
-            value = str(array[start : start + size][where]).replace("nan", "NaN")
+            value = str(block[where]).replace("nan", "NaN")
             place = ", column ".join(map(str, (where[0] + start, *where[1:])))
             return InputError(f"{name} contains {value} (row {place}); {cure}.")
     return None

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from domaincal._errors import InputError
+from domaincal._tensors import host_array, is_tensor
 from domaincal._typing import Array, ArrayLike, FeatureRows, FloatArray, IntArray
 from domaincal._validation.arrays import (
     first_fraction,
@@ -25,7 +26,7 @@ def check_logits(logits: ArrayLike, *, n_classes: int | None = None) -> Array:
     That all values are finite shows in the first pass over them (:func:`non_finite_logits`), so
     large inputs are not read once more.
     """
-    z = real_array(logits, "logits")
+    z = real_array(logits, "logits", keep_device=True)
     if z.ndim != 2:
         raise InputError(
             f"logits must have two dimensions (rows, classes), got shape {z.shape}. Reshape your "
@@ -53,10 +54,10 @@ def require_finite_logits(logits: Array) -> None:
         raise error
 
 
-def non_finite_logits(logits: Array) -> InputError:
+def non_finite_logits(logits: FeatureRows) -> InputError:
     """The error for logits whose sums came out NaN or infinite."""
     return non_finite(logits, "logits", _CURE_OF_LOGITS) or InputError(
-        f"logits spread too far for their precision (largest {np.abs(logits).max():.3g}); lift "
+        f"logits spread too far for their precision (largest {np.abs(logits[:]).max():.3g}); lift "
         "masked logits (such as -1e30) to about the smallest real one, or divide all by a constant."
     )
 
@@ -81,7 +82,7 @@ def check_labels(
             else f"{name} is None; pass the class index of each row."
         )
     try:
-        y = np.asarray(labels)
+        y = host_array(labels)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{name} must be a 1-D array of class indices ({error}).") from error
     if y.ndim == 2 and y.shape[1] == 1:
@@ -142,7 +143,7 @@ def check_features(
     """Real 2-D array of features in its own precision; finite values show in the first pass."""
     if features is None:
         raise InputError(f"{needed_by} needs features; pass features=... to fit and predict.")
-    x = real_array(features, "features")
+    x = real_array(features, "features", keep_device=True)
     if x.ndim != 2:
         raise InputError(
             f"features must have two dimensions (rows, features), got shape {x.shape}; use "
@@ -183,8 +184,8 @@ def check_domains(
         raise InputError(f"{needed_by} needs {name}; pass {name}=..., the {one} of each row.")
     try:
         # pandas keeps mixed types apart where numpy would turn all into strings.
-        one_type = isinstance(domains, np.ndarray | pd.DataFrame)
-        values = np.asarray(domains) if one_type else pd.Series(domains).to_numpy()
+        one_type = isinstance(domains, np.ndarray | pd.DataFrame) or is_tensor(domains)
+        values = host_array(domains) if one_type else pd.Series(domains).to_numpy()
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise InputError(
             f"{name} must be a list or array with the {one} of each row, got "

@@ -2,7 +2,8 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -10,18 +11,31 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from domaincal._tensors import as_given
 from domaincal._typing import Array, ArrayLike, FloatArray
-from domaincal._validation import check_logits, non_finite_logits
+from domaincal._validation import check_logits
 from domaincal.calibrators._card import card
+from domaincal.calibrators._softmax import confidences_at, probabilities_at
 from domaincal.data.fingerprint import fingerprint
-from domaincal.kernels import plain, rows as kernels
-from domaincal.statistics.blocks import Workers, row_blocks
 
 LearnedTypes: TypeAlias = Mapping[str, type | tuple[type, ...]]
 
 
+def _as_the_logits(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, with a tensor as its result where the logits are one."""
+
+    @wraps(method)
+    def predict(self: Any, *logits: ArrayLike, **given: Any) -> Any:
+        return as_given(method(self, *logits, **given), logits[0] if logits else given["logits"])
+
+    return predict
+
+
 class Calibrator(BaseEstimator, ABC):
-    """From logits to calibrated confidences and probabilities, under one signature."""
+    """From logits to calibrated confidences and probabilities, under one signature.
+
+    Predictions for logits in a torch tensor are tensors on its device.
+    """
 
     # The first argument is the data, not metadata, though scikit-learn would call it X.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"logits": UNUSED}
@@ -37,6 +51,13 @@ class Calibrator(BaseEstimator, ABC):
     n_classes_: int
     data_fingerprint_: str
     class_names_: tuple[str, ...] | None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Predictions of every calibrator, also of users' own, come in the form of the logits."""
+        for name in ("predict_proba", "predict_confidence", "predict_temperature"):
+            if name in vars(cls):
+                setattr(cls, name, _as_the_logits(vars(cls)[name]))
+        super().__init_subclass__(**options)
 
     @abstractmethod
     def fit(
@@ -147,18 +168,7 @@ class TemperatureCalibrator(Calibrator):
     ) -> FloatArray:
         """Calibrated probability of the predicted class (the argmax of the logits), shape (n,)."""
         z = self._check(logits)
-        beta = 1.0 / self._temperatures(z, features, domains)
-        compiled = kernels.use_compiled(z.size)
-
-        def confidences(block: slice) -> FloatArray:
-            rows = beta if beta.size == 1 else beta[block]
-            return kernels.top_label(z[block], rows, compiled=compiled)[0]
-
-        with Workers() as workers:
-            out = np.concatenate([*workers.map(confidences, logit_blocks(z))])
-        if not np.isfinite(out).all():
-            raise non_finite_logits(z)
-        return out
+        return confidences_at(z, 1.0 / self._temperatures(z, features, domains))
 
     def predict_proba(
         self,
@@ -181,27 +191,4 @@ class TemperatureCalibrator(Calibrator):
             Where the method needs them.
         """
         z = self._check(logits)
-        beta = 1.0 / self._temperatures(z, features, domains)
-        out = np.empty(z.shape, probability_dtype(z))
-
-        def fill(block: slice) -> bool:
-            plain.softmax(z[block], beta if beta.size == 1 else beta[block], out[block])
-            # -inf gives the probability 0, but is refused here as everywhere else.
-            return bool(np.isfinite(out[block]).all() and np.isfinite(z[block].min()))
-
-        with Workers() as workers:
-            finite = all([*workers.map(fill, logit_blocks(z))])
-        if not finite:
-            raise non_finite_logits(z)
-        return out
-
-
-def logit_blocks(z: Array) -> list[slice]:
-    """Blocks of rows for the worker threads."""
-    return row_blocks(len(z), z.shape[1] * z.itemsize)
-
-
-def probability_dtype(z: Array) -> type[np.floating]:
-    """float32 for float16 and float32 logits, float64 for all else."""
-    single = z.dtype.kind == "f" and z.dtype.itemsize <= 4
-    return np.float32 if single else np.float64
+        return probabilities_at(z, 1.0 / self._temperatures(z, features, domains))

@@ -14,9 +14,15 @@ from domaincal._validation import (
     check_sample_weight,
     non_finite_logits,
 )
-from domaincal.calibrators._base import Calibrator, LearnedTypes, logit_blocks, probability_dtype
+from domaincal.calibrators._base import Calibrator, LearnedTypes
 from domaincal.calibrators._card import draw_maps
 from domaincal.calibrators._score_maps import LineMap, ScoreMap
+from domaincal.calibrators._softmax import (
+    logit_blocks,
+    probability_dtype,
+    top_scores,
+    with_shared_rest,
+)
 from domaincal.kernels import plain
 from domaincal.statistics.blocks import Workers
 
@@ -95,11 +101,12 @@ class ScoreCalibrator(Calibrator):
         """Calibrated probability of the predicted class (the argmax of the logits), shape (n,)."""
         z = self._check(logits)
         if len(self.maps_) == 1:
-            return self.maps_[0](_top_label(z)[0])
+            return self.maps_[0](top_scores(z)[0])
 
         def confidences(block: slice) -> FloatArray:
-            p = self._one_vs_rest(z[block])
-            return np.asarray(p[np.arange(len(p)), np.argmax(z[block], axis=1)])
+            rows = np.asarray(z[block])
+            p = self._one_vs_rest(rows)
+            return np.asarray(p[np.arange(len(p)), np.argmax(rows, axis=1)])
 
         with Workers() as workers:
             out = np.concatenate([*workers.map(confidences, logit_blocks(z))])
@@ -121,17 +128,13 @@ class ScoreCalibrator(Calibrator):
         logits, float64 for all else.
         """
         z = self._check(logits)
-        out = np.empty(z.shape, probability_dtype(z))
         if len(self.maps_) == 1:
-            scores, predicted = _top_label(z)
-            confidences = self.maps_[0](scores)
+            scores, predicted = top_scores(z)
+            return with_shared_rest(z, self.maps_[0](scores), predicted)
+        out = np.empty(z.shape, probability_dtype(z))
 
-            def fill(block: slice) -> None:
-                out[block] = _share_the_rest(z[block], confidences[block], predicted[block])
-        else:
-
-            def fill(block: slice) -> None:
-                out[block] = self._one_vs_rest(z[block])
+        def fill(block: slice) -> None:
+            out[block] = self._one_vs_rest(np.asarray(z[block]))
 
         with Workers() as workers:
             list(workers.map(fill, logit_blocks(z)))
@@ -165,28 +168,16 @@ class ScoreCalibrator(Calibrator):
     def _scores_and_hits(self, z: Array, labels: Array) -> Iterator[tuple[FloatArray, Array]]:
         """What each map is fitted on."""
         if self.scheme == "top-label":
-            scores, predicted = _top_label(z)
+            scores, predicted = top_scores(z)
             yield scores, predicted == labels
             return
+        z = np.asarray(z)  # the maps of the classes are fitted on the host
         top, norm = _normalisers(z)
         for start in range(0, z.shape[1], _CLASSES_AT_A_TIME):
             some = np.array(z[:, start : start + _CLASSES_AT_A_TIME].T, np.float64, order="C")
             scores = np.exp(some - top) / norm
             for k, of_class in enumerate(scores, start):
                 yield of_class, labels == k
-
-
-def _top_label(z: Array) -> tuple[FloatArray, Array]:
-    """Largest softmax probability of each row, and its class.
-
-    Always in double precision: near 1 a map may be steeper than single precision is fine.
-    """
-    with Workers() as workers:
-        blocks = workers.map(lambda block: plain.top_label(z[block], _ONE), logit_blocks(z))
-        confidences, predicted = (np.concatenate(part) for part in zip(*blocks, strict=True))
-    if not np.isfinite(confidences).all():
-        raise non_finite_logits(z)
-    return np.minimum(confidences, 1.0), predicted
 
 
 def _normalisers(z: Array) -> tuple[FloatArray, FloatArray]:
@@ -208,15 +199,3 @@ def _normalisers(z: Array) -> tuple[FloatArray, FloatArray]:
     if not np.isfinite(norm).all():
         raise non_finite_logits(z)
     return top, norm
-
-
-def _share_the_rest(z: Array, confidences: FloatArray, predicted: Array) -> FloatArray:
-    """The confidence for the predicted class, the rest in the proportions of the softmax."""
-    rows = np.arange(len(z))
-    others = z.astype(np.float64)
-    others[rows, predicted] = -np.inf  # a softmax of the others alone: no rounding against 1
-    p = np.empty(others.shape)
-    plain.softmax(others, _ONE, p)
-    p *= (1.0 - confidences)[:, None]
-    p[rows, predicted] = confidences
-    return p

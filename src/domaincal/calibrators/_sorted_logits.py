@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from domaincal._tensors import TensorRows, on_device
 from domaincal._typing import Array
+from domaincal.kernels import tensors
 
 
 class SortedLogits:
@@ -24,7 +26,10 @@ class SortedLogits:
     def __len__(self) -> int:
         return len(self._logits)
 
-    def __getitem__(self, index: Any) -> Array:
-        rows = np.sort(self._logits[index], axis=1)[:, ::-1].astype(np.float64)
+    def __getitem__(self, index: Any) -> Any:
+        chosen = self._logits[index]
+        if on_device(chosen):
+            return TensorRows(tensors.sorted_and_centred(chosen.tensor))
+        rows = np.sort(chosen, axis=1)[:, ::-1].astype(np.float64)
         with np.errstate(invalid="ignore"):  # infinite logits show in the values
             return np.asarray(rows - rows.mean(axis=1, keepdims=True))

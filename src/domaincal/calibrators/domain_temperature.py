@@ -117,7 +117,7 @@ class DomainTemperatureScaling(TemperatureCalibrator):
                 f"{self.temperature_:.4g} is used. MultiDomainTemperatureScaling predicts "
                 "temperatures for new domains.",
                 UnseenDomainWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         used = self.domain_temperatures_.loc[self.used_domains_]
         return np.asarray(used.reindex(asked, fill_value=self.temperature_), np.float64)[codes]

@@ -27,6 +27,9 @@ from domaincal.cli.options import json_option, results_option
     "--format", "form", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text",
     show_default=True, help="How tables are printed; all four are written.",
 )  # fmt: skip
+@click.option(
+    "--device", help="Where to fit and score, e.g. cuda (extra torch). [default: the CPU]"
+)
 @results_option("domaincal-results")
 @json_option
 def reproduce(
@@ -37,6 +40,7 @@ def reproduce(
     networks: tuple[str, ...],
     repeats: int | None,
     form: str,
+    device: str | None,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -70,4 +74,6 @@ def reproduce(
         read = [only_networks(experiment, networks) for experiment in read]
     if repeats is not None:
         read = [replace(experiment, repeats=repeats) for experiment in read]
-    make_and_print(targets, read, output, kind="reproduction", as_json=as_json, form=form)
+    make_and_print(
+        targets, read, output, kind="reproduction", as_json=as_json, form=form, device=device
+    )

@@ -35,12 +35,15 @@ def make_and_print(
     kind: str,
     as_json: bool,
     form: str = "text",
+    device: str | None = None,
 ) -> None:
     """Make the targets, print the tables, and say which files there are."""
     _require_own(output)
     figures = _can_draw(names)
     with progress("fitting and scoring", within="making the data") as track:
-        made, runs = reproduce(names, experiments, output, figures=figures, track=track)
+        made, runs = reproduce(
+            names, experiments, output, figures=figures, track=track, device=device
+        )
     if as_json:
         print_json(kind, {
             "output": str(output),

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from domaincal._errors import InputError
+from domaincal._tensors import check_device, host_array, join, move, on_device, place_of
 from domaincal._typing import Array, ArrayLike
 from domaincal._validation import (
     check_class_names,
@@ -24,6 +25,9 @@ _LONGEST_NAME = 1000
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationData:
     """Logits, labels, features, domains and groups of the same rows.
+
+    Logits and features in torch tensors on a GPU stay there (as ``data.logits.tensor``), and so
+    does what is fitted and evaluated on them; all else becomes numpy arrays.
 
     Parameters
     ----------
@@ -143,6 +147,25 @@ class CalibrationData:
             provenance=self.provenance,
         )
 
+    def to(self, device: Any) -> "CalibrationData":
+        """The same rows with logits and features on a device, such as ``"cuda"``.
+
+        Fitting and evaluating then runs there. ``"cpu"`` gives numpy arrays again, as does
+        :meth:`numpy`. Labels, domains and groups are numpy arrays everywhere.
+        """
+        where = check_device(device)
+        if where is None:
+            return self.numpy()
+        features = None if self.features is None else move(self.features, where)
+        return replace(self, logits=move(self.logits, where), features=features)
+
+    def numpy(self) -> "CalibrationData":
+        """The same rows as numpy arrays, wherever they are."""
+        if not (on_device(self.logits) or on_device(self.features)):
+            return self
+        features = None if self.features is None else host_array(self.features)
+        return replace(self, logits=host_array(self.logits), features=features)
+
     def by_domain(self) -> Iterator[tuple[Any, "CalibrationData"]]:
         """Name and rows of each domain, in the order of the names."""
         for name in self.domain_names.tolist():
@@ -175,10 +198,10 @@ def concatenate(parts: Sequence[CalibrationData]) -> CalibrationData:
 
     def joined(name: str) -> Array | None:
         values = [getattr(part, name) for part in parts]
-        return None if values[0] is None else np.concatenate(values)
+        return None if values[0] is None else join(values)
 
     return CalibrationData(
-        np.concatenate([part.logits for part in parts]),
+        join([part.logits for part in parts]),
         labels=joined("labels"),
         features=joined("features"),
         domains=joined("domains"),
@@ -199,8 +222,10 @@ def _require_alike(a: CalibrationData, b: CalibrationData, name_a: str, name_b: 
         return {
             "classes": data.logits.shape[1],
             "class names": data.class_names,
+            "device of logits": place_of(data.logits),
             "labels": data.labels is not None,
             "features": None if data.features is None else data.features.shape[1],
+            "device of features": place_of(data.features),
             "type of domains": _kind(data.domains),
             "type of groups": _kind(data.groups),
         }

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from domaincal._errors import DomaincalWarning, InputError
+from domaincal._tensors import check_device
 from domaincal._typing import Track
 from domaincal.data import CalibrationData
 from domaincal.experiments.cells import Rows, cell_path, compute_cell, read_cell, write_cell
@@ -25,6 +26,7 @@ def run_experiment(
     *,
     asked: Sequence[Asked] | None = None,
     track: Track = iter,
+    device: Any = None,
 ) -> Results:
     """Run an experiment, or what of it is not there yet.
 
@@ -42,6 +44,9 @@ def run_experiment(
     track : callable, optional
         Wraps the list of steps that are left, to show progress, e.g. ``tqdm.tqdm``; and lists of
         steps that make the data.
+    device : str or torch.device, optional
+        Where to fit and score, e.g. ``"cuda"``; by default on the CPU. The results are the same to
+        about 1e-6, and cells of an earlier run count whatever device they were made on.
 
     Returns
     -------
@@ -63,6 +68,7 @@ def run_experiment(
     >>> results.means()[["kind", "method", "n_domains"]].values.tolist()
     [['InD', 'TS', 4], ['OOD', 'TS', 2], ['InD', 'oracle', 4], ['OOD', 'oracle', 2]]
     """
+    check_device(device)
     folder = Path(folder)
     store = folder / "cells"
     store.mkdir(parents=True, exist_ok=True)
@@ -86,7 +92,7 @@ def run_experiment(
         if (found := read_cell(path, keys[name])) is not None
     }
     missing = {path: name for name, path in paths.items() if path not in cells}
-    at_hand = _AtHand(experiment, folder / "made", track)
+    at_hand = _AtHand(experiment, folder / "made", track, device)
     by_network = {source.network: source for source in sources}
 
     # Repeat by repeat, partition by partition: rows are made and split once.
@@ -159,10 +165,11 @@ def _said_where(network: str, cell: Asked) -> Iterator[None]:
 class _AtHand:
     """The data and the split that were used last: the next cell mostly wants the same."""
 
-    def __init__(self, experiment: Experiment, made: Path, track: Track) -> None:
+    def __init__(self, experiment: Experiment, made: Path, track: Track, device: Any) -> None:
         self._experiment = experiment
         self._made = made
         self._track = track
+        self._device = device
         self._data: tuple[Any, CalibrationData] | None = None
         self._rows: tuple[Any, Rows] | None = None
 
@@ -181,7 +188,7 @@ class _AtHand:
         if self._data is None or self._data[0] != turn:
             self._data = None
             data = source.load(self._experiment.seed + repeat, self._made, self._track)
-            self._data = (turn, data)
+            self._data = (turn, data if self._device is None else data.to(self._device))
         return self._data[1]
 
 

@@ -184,6 +184,7 @@ def reproduce(
     *,
     figures: bool = True,
     track: Track = iter,
+    device: Any = None,
 ) -> tuple[list[Made], list[Results]]:
     """Run what the targets need, and write them to a folder.
 
@@ -199,6 +200,8 @@ def reproduce(
         Whether to draw; without it, figures are left out.
     track : callable, optional
         Wraps the list of steps that are left, to show progress.
+    device : optional
+        Where to fit and score; see :func:`run_experiment`.
     """
     folder = Path(folder)
     names_of = [experiment.name for experiment in experiments]
@@ -210,7 +213,8 @@ def reproduce(
     for experiment in experiments:
         asked = [cell for target in targets for cell in target.asks(experiment)]
         if asked:
-            runs.append(run_experiment(experiment, folder, asked=asked, track=track))
+            run = run_experiment(experiment, folder, asked=asked, track=track, device=device)
+            runs.append(run)
     write_results(runs, folder)
     return [_make(target, runs, folder) for target in targets], runs
 

@@ -90,6 +90,7 @@ def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
         raise InputError(f"data must be CalibrationData, got {type(data).__name__}.")
     path = Path(path)
     require_writable_format(path)
+    data = data.numpy()
     try:
         if _is_store(path):
             Store(path).write(data)

@@ -75,6 +75,7 @@ class Store:
         Of the provenance, what all rows agree on is kept.
         """
         arrays_of(data)
+        data = data.numpy()
         if not self._create(data):
             with locked_folder(self.path):
                 meta = self._meta()
@@ -86,6 +87,7 @@ class Store:
     def write(self, data: CalibrationData) -> None:
         """Make these the only rows of the store."""
         arrays_of(data)
+        data = data.numpy()
         if not self._create(data):
             with locked_folder(self.path):
                 named, codes = describe(data)

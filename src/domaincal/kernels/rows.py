@@ -8,8 +8,9 @@ from types import ModuleType
 
 import numpy as np
 
+from domaincal._tensors import on_device
 from domaincal._typing import Array, FloatArray, IntArray
-from domaincal.kernels import plain
+from domaincal.kernels import plain, tensors
 
 #: Below this many numbers, loading compiled code costs more than it saves.
 _COMPILED_FROM = 1 << 18
@@ -95,6 +96,13 @@ def top_label(
     predicted = np.empty(len(z), np.int64)
     _compiled().top_label(z, (beta * _LOG2_E).astype(lane), confidence, predicted)
     return confidence, predicted
+
+
+def predicted_classes(logits: Array) -> IntArray:
+    """First class with the largest logit, on the host."""
+    if on_device(logits):
+        return tensors.first_class(logits.tensor)
+    return np.asarray(np.argmax(logits, axis=1))
 
 
 def bin_sums(

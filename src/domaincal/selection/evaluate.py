@@ -7,22 +7,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from domaincal._tensors import array_or_rows, host_array, on_device
 from domaincal._typing import Array
 from domaincal._validation import check_domains
 from domaincal.data import CalibrationData
+from domaincal.kernels.rows import predicted_classes
 from domaincal.metrics import brier_score, negative_log_likelihood
 from domaincal.metrics.domains import domain_rows
+from domaincal.metrics.scores import proper_scores
 from domaincal.selection.fitting import (
     Calibrators,
     fitted_to,
     labels_of,
     named,
+    readable_by,
     require_same_classes,
 )
 from domaincal.statistics import BinSums
 
 # Probabilities that are held at a time, unless a single domain has more.
 _ELEMENTS = 1 << 21
+_DEVICE_ELEMENTS = 1 << 25
 
 COLUMNS = (
     "method", "domain", "n", "accuracy", "mean_confidence",
@@ -120,23 +125,30 @@ def domain_scores(fitted: Any, test: CalibrationData, *, n_bins: int) -> Iterato
     domains = np.full(len(test), "all") if test.domains is None else test.domains
     codes, names = check_domains(domains, n_rows=len(test), needed_by="score_table")
     require_same_classes(fitted, test)
-    for block in _blocks(domain_rows(codes, names), _ELEMENTS // test.logits.shape[1]):
+    test = readable_by(fitted, test)
+    elements = _DEVICE_ELEMENTS if on_device(test.logits) else _ELEMENTS
+    for block in _blocks(domain_rows(codes, names), elements // test.logits.shape[1]):
         rows = np.concatenate([own for _, own in block])
         part = test.select(rows)
         given = {"features": part.features, "domains": part.domains}
-        hits = np.argmax(part.logits, axis=1) == y[rows]
-        confidences = fitted.predict_confidence(part.logits, **given)
+        hits = predicted_classes(part.logits) == y[rows]
+        confidences = host_array(fitted.predict_confidence(part.logits, **given))
         # In float64: what single precision rounds to 0 keeps its price.
         p = fitted.predict_proba(part.logits.astype(np.float64), **given)
         ends = np.cumsum([len(own) for _, own in block])
         for (name, own), end in zip(block, ends, strict=True):
             here = slice(end - len(own), end)
-            yield DomainScores(
-                name,
-                BinSums.from_confidences(confidences[here], hits[here], n_bins=n_bins),
-                negative_log_likelihood(p[here], y[own]),
-                brier_score(p[here], y[own]),
-            )
+            bins = BinSums.from_confidences(confidences[here], hits[here], n_bins=n_bins)
+            yield DomainScores(name, bins, *_proper_scores(p[here], y[own]))
+
+
+def _proper_scores(probabilities: Any, labels: Array) -> tuple[float, float]:
+    """Mean NLL and Brier score."""
+    p = array_or_rows(probabilities)
+    if on_device(p):
+        nll, brier = proper_scores(p, labels)
+        return float(nll.mean()), float(brier.mean())
+    return negative_log_likelihood(p, labels), brier_score(p, labels)
 
 
 def _blocks(domains: list[tuple[Any, Array]], n_rows: int) -> Iterator[list[tuple[Any, Array]]]:

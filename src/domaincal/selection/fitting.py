@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from domaincal._errors import InputError
 from domaincal._typing import Array
+from domaincal.calibrators._base import Calibrator
 from domaincal.data import CalibrationData
 
 # A calibrator, several, or several by name.
@@ -17,9 +18,15 @@ def fitted_to(calibrator: Any, data: CalibrationData) -> Any:
     """A clone of the calibrator, fitted to the data; it remembers the names of the classes."""
     y = labels_of(data, "data")
     fitted = clone(calibrator)
+    data = readable_by(fitted, data)
     fitted.fit(data.logits, y, features=data.features, domains=data.domains)
     fitted.class_names_ = data.class_names
     return fitted
+
+
+def readable_by(calibrator: Any, data: CalibrationData) -> CalibrationData:
+    """The data; for a calibrator that may know nothing of tensors, as numpy arrays."""
+    return data if isinstance(calibrator, Calibrator) else data.numpy()
 
 
 def require_same_classes(fitted: Any, data: CalibrationData) -> None:

@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 
 from domaincal._errors import InputError
+from domaincal._tensors import host_array
 from domaincal.data import CalibrationData
 from domaincal.io.columns import block_frame, single_columns
-from domaincal.selection.fitting import require_same_classes
+from domaincal.kernels.rows import predicted_classes
+from domaincal.selection.fitting import readable_by, require_same_classes
 
 
 def prediction_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
@@ -32,16 +34,17 @@ def prediction_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
     if not isinstance(data, CalibrationData):
         raise InputError(f"data must be CalibrationData, got {type(data).__name__}.")
     require_same_classes(fitted, data)
+    data = readable_by(fitted, data)
     given = {"features": data.features, "domains": data.domains}
     names = data.class_names or getattr(fitted, "class_names_", None)
-    predicted = np.argmax(data.logits, axis=1)
+    predicted = predicted_classes(data.logits)
     said = {
         "predicted": predicted if names is None else np.array(names)[predicted],
-        "confidence": fitted.predict_confidence(data.logits, **given),
+        "confidence": host_array(fitted.predict_confidence(data.logits, **given)),
     }
     if hasattr(fitted, "predict_temperature"):
-        said["temperature"] = fitted.predict_temperature(data.logits, **given)
-    probabilities = fitted.predict_proba(data.logits, **given)
+        said["temperature"] = host_array(fitted.predict_temperature(data.logits, **given))
+    probabilities = host_array(fitted.predict_proba(data.logits, **given))
     return pd.concat(
         [
             single_columns(data, names),

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from domaincal._errors import InputError
+from domaincal._tensors import host_array
 from domaincal.calibrators import DomainTemperatureScaling
 from domaincal.data import CalibrationData
-from domaincal.selection.fitting import labels_of, require_same_classes
+from domaincal.selection.fitting import labels_of, readable_by, require_same_classes
 
 
 def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
@@ -45,10 +46,11 @@ def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
 
 def predicted_temperatures(fitted: Any, data: CalibrationData) -> pd.DataFrame:
     """Median, 5% and 95% of the temperatures of each domain's rows."""
+    rows = readable_by(fitted, data)
     predicted = fitted.predict_temperature(
-        data.logits, features=data.features, domains=data.domains
+        rows.logits, features=rows.features, domains=rows.domains
     )
-    grouped = pd.Series(predicted).groupby(np.asarray(data.domains))
+    grouped = pd.Series(host_array(predicted)).groupby(np.asarray(data.domains))
     return pd.DataFrame({
         "predicted": grouped.median(), "low": grouped.quantile(0.05),
         "high": grouped.quantile(0.95),

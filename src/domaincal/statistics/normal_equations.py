@@ -11,8 +11,10 @@ import scipy.linalg
 import scipy.sparse
 
 from domaincal._errors import InputError
+from domaincal._tensors import on_device
 from domaincal._typing import Array, FeatureRows, FloatArray, IntArray
 from domaincal._validation import non_finite_features
+from domaincal.kernels import tensors
 from domaincal.statistics.blocks import row_blocks
 
 #: Singular values of the features under this fraction of the largest count as zero.
@@ -20,6 +22,8 @@ SINGULAR_TOLERANCE = 1e-6
 
 # Rows of a block are converted to float64 and multiplied by BLAS on its own threads.
 _BLAS_BLOCK_BYTES = 1 << 25
+# On a device, which is slow to start and quick to finish.
+_DEVICE_BLOCK_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +36,8 @@ class LinearMap:
     def __call__(self, features: FeatureRows) -> FloatArray:
         """Value for each row, block by block in float64."""
         out = np.empty(len(features))
-        # What is not finite shows in the values, and the caller says so.
-        with np.errstate(over="ignore", invalid="ignore"):
-            for block in feature_blocks(*features.shape):
-                out[block] = features[block].astype(np.float64) @ self.coef
+        for block in feature_blocks(*features.shape, device=reads_on_device(features)):
+            out[block] = product(features[block], self.coef)
         return out + self.intercept
 
 
@@ -181,25 +183,57 @@ def sum_normal_equations(
     shift = np.zeros(n_features)
     if fit_intercept:  # any point near the mean will do; the solution does not depend on it
         with np.errstate(over="ignore", invalid="ignore"):
-            near = features[:: max(1, len(features) // 1024)].mean(axis=0, dtype=np.float64)
+            some = np.asarray(features[:: max(1, len(features) // 1024)])
+            near = some.mean(axis=0, dtype=np.float64)
         shift = np.where(np.isfinite(near), near, 0.0)
-    empty = NormalEquations(
-        np.zeros((n_features, n_features)), np.zeros((n_groups, n_features)), np.zeros(n_groups),
-        shift,
-    )  # fmt: skip
-    sums = [empty] * n_parts
-    for block in feature_blocks(*features.shape):
-        row_part = part[group[block]]
-        for k in range(n_parts):
-            rows = np.flatnonzero(row_part == k)
-            if len(rows) == 0:
-                continue
-            x = features[block] if len(rows) == len(row_part) else features[block][rows]
-            w = None if weight is None else weight[block][rows]
-            sums[k] += NormalEquations.from_rows(x, group[block][rows], n_groups, w, shift=shift)
+    if reads_on_device(features):
+        chosen = [np.flatnonzero(part[group] == k) for k in range(n_parts)]
+        sums = [_sum_on_device(features, group, n_groups, rows, weight, shift) for rows in chosen]
+    else:
+        empty = NormalEquations(
+            np.zeros((n_features, n_features)), np.zeros((n_groups, n_features)),
+            np.zeros(n_groups), shift,
+        )  # fmt: skip
+        sums = [empty] * n_parts
+        for block in feature_blocks(*features.shape):
+            row_part = part[group[block]]
+            for k in range(n_parts):
+                rows = np.flatnonzero(row_part == k)
+                if len(rows) == 0:
+                    continue
+                x = features[block] if len(rows) == len(row_part) else features[block][rows]
+                w = None if weight is None else weight[block][rows]
+                sums[k] += NormalEquations.from_rows(
+                    x, group[block][rows], n_groups, w, shift=shift
+                )
     if not all(np.isfinite(s.moments).all() and np.isfinite(s.gram).all() for s in sums):
         raise non_finite_features(features)
     return sums
+
+
+def _sum_on_device(
+    features: FeatureRows,
+    group: IntArray,
+    n_groups: int,
+    rows: IntArray,
+    weight: FloatArray | None,
+    shift: FloatArray,
+) -> NormalEquations:
+    """Normal equations of the given rows, summed where they are and brought over once."""
+    n_features = features.shape[1]
+    first = features[:1]
+    assert on_device(first)
+    gram = first.send(np.zeros((n_features, n_features)))
+    moments = first.send(np.zeros((n_groups, n_features)))
+    near = first.send(shift)
+    for block in feature_blocks(len(rows), n_features, device=True):
+        own = rows[block]
+        x = features[block] if len(rows) == len(features) else features[own]
+        w = None if weight is None else first.send(weight[own])
+        tensors.add_moments(x.tensor, first.send(group[own]), w, near, gram=gram, moments=moments)
+    weights = None if weight is None else weight[rows]
+    total = np.bincount(group[rows], weights, minlength=n_groups).astype(np.float64)
+    return NormalEquations(gram.cpu().numpy(), moments.cpu().numpy(), total, shift)
 
 
 def sum_residuals(
@@ -216,19 +250,40 @@ def sum_residuals(
     Rows of domains whose target is NaN are left out.
     """
     total = np.zeros(features.shape[1])
-    at_centre = solution.intercept + centre @ solution.coef
-    for block in feature_blocks(*features.shape):
+    at_centre = float(solution.intercept + centre @ solution.coef)
+    for block in feature_blocks(*features.shape, device=reads_on_device(features)):
         target = targets[group[block]]
         used = ~np.isnan(target)
         x = features[block] if used.all() else features[block][used]
+        w = None if weight is None else weight[block][used]
+        if on_device(x):
+            total += tensors.residual_sum(
+                x.tensor, x.send(target[used]), None if w is None else x.send(w),
+                coef=x.send(solution.coef), intercept=at_centre, centre=x.send(centre),
+            )  # fmt: skip
+            continue
         x = x - centre  # in float64
         residual = target[used] - (x @ solution.coef + at_centre)
-        if weight is not None:
-            residual *= weight[block][used]
+        if w is not None:
+            residual *= w
         total += residual @ x
     return total
 
 
-def feature_blocks(n_rows: int, n_features: int) -> list[slice]:
+def product(features: Array, coef: FloatArray) -> FloatArray:
+    """``features @ coef`` of a block in float64."""
+    if on_device(features):
+        return tensors.linear_values(features.tensor, features.send(coef))
+    # What is not finite shows in the values, and the caller says so.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(features.astype(np.float64) @ coef)
+
+
+def reads_on_device(features: FeatureRows) -> bool:
+    """Whether blocks of these features are on a device."""
+    return on_device(features[:1])
+
+
+def feature_blocks(n_rows: int, n_features: int, *, device: bool = False) -> list[slice]:
     """Blocks of rows whose float64 copy is of bounded size."""
-    return row_blocks(n_rows, n_features * 8, _BLAS_BLOCK_BYTES)
+    return row_blocks(n_rows, n_features * 8, _DEVICE_BLOCK_BYTES if device else _BLAS_BLOCK_BYTES)

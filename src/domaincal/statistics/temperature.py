@@ -1,14 +1,17 @@
 """The sums from which a temperature is fitted, and the fit of rows in memory."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
+from domaincal._tensors import on_device
 from domaincal._typing import Array, FloatArray
 from domaincal._validation import non_finite_logits
-from domaincal.kernels import rows as kernels
+from domaincal.kernels import rows as kernels, tensors
 from domaincal.statistics.blocks import Workers, row_blocks
 from domaincal.statistics.solver import TemperatureFit, solve_temperature
 
@@ -83,7 +86,10 @@ class TemperatureSums:
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Rows in memory: logits and labels, their groups and weights where they have any."""
+    """Rows in memory: logits and labels, their groups and weights where they have any.
+
+    Logits on a device are summed there.
+    """
 
     logits: Array
     labels: Array
@@ -94,7 +100,7 @@ class LabelledRows:
     @property
     def compiled(self) -> bool:
         """Whether these rows are worth the compiled kernels."""
-        return kernels.use_compiled(self.logits.size)
+        return kernels.use_compiled(self.logits.size) and not on_device(self.logits)
 
     def sums(
         self,
@@ -107,8 +113,10 @@ class LabelledRows:
         """Sum block by block on all threads.
 
         ``beta`` holds one value for each group, or, with ``one_each``, one for each row. ``every``
-        takes a sample of the rows.
+        takes a sample of rows on the host.
         """
+        if on_device(self.logits):
+            return self._checked(self._sums_on_device(beta, one_each=one_each))
 
         def block_sums(block: slice) -> TemperatureSums:
             group = None if self.group is None else self.group[block]
@@ -131,9 +139,50 @@ class LabelledRows:
         blocks = row_blocks(len(self.logits), row_bytes // reach)
         with nullcontext(workers) if workers else Workers() as threads:
             sums = threads.sum(block_sums, blocks)
+        return self._checked(sums)
+
+    def _checked(self, sums: TemperatureSums) -> TemperatureSums:
         if not (np.isfinite(sums.slope).all() and np.isfinite(sums.spread).all()):
             raise non_finite_logits(self.logits)
         return sums
+
+    def evaluation(
+        self, workers: Workers, *, every: int = 1
+    ) -> Callable[[FloatArray], TemperatureSums]:
+        """The sums as a solver asks for them, of one in ``every`` rows."""
+        if not on_device(self.logits):
+            return partial(self.sums, every=every, workers=workers)
+        some = self if every == 1 else self._select(slice(None, None, every))
+        return lambda beta: self._checked(some._sums_on_device(beta))
+
+    def _select(self, rows: Any) -> "LabelledRows":
+        group, weight = (None if a is None else a[rows] for a in (self.group, self.weight))
+        return LabelledRows(self.logits[rows], self.labels[rows], group, self.n_groups, weight)
+
+    @cached_property
+    def _sent(self) -> dict[str, Any]:
+        """Labels, groups and weights on the device of the logits, for all passes."""
+        assert on_device(self.logits)
+        send = self.logits.send
+        return {
+            "labels": send(self.labels.astype(np.int64)),
+            "group": None if self.group is None else send(self.group.astype(np.int64)),
+            "weight": None if self.weight is None else send(self.weight.astype(np.float64)),
+        }
+
+    def _sums_on_device(self, beta: FloatArray, *, one_each: bool = False) -> TemperatureSums:
+        assert on_device(self.logits)
+        if one_each:
+            asked = np.flatnonzero(~np.isnan(beta))
+            # A few rows are picked out; a pass over all would skip most of them.
+            if 0 < len(asked) < 0.5 * len(beta):
+                return self._select(asked)._sums_on_device(beta[asked], one_each=True)
+        given = self._sent
+        b = self.logits.send(np.asarray(beta, np.float64))
+        if given["group"] is not None and not one_each:
+            b = b[given["group"]]
+        sums = tensors.temperature_sums(self.logits.tensor, **given, beta=b, n_groups=self.n_groups)
+        return TemperatureSums(*sums.T)
 
 
 def fit_temperature(rows: LabelledRows) -> TemperatureFit:
@@ -145,12 +194,13 @@ def fit_temperature(rows: LabelledRows) -> TemperatureFit:
     n, n_groups = len(rows.logits), rows.n_groups
     start = None
     with Workers() as workers:
-        for every in _SAMPLES if rows.compiled else ():
+        device = on_device(rows.logits)
+        for every in _SAMPLES if rows.compiled or device else ():
             rows_per_group = n / (every * n_groups)
             if rows_per_group < _WORTH_WHILE:
                 continue
             sample = solve_temperature(
-                partial(rows.sums, every=every, workers=workers),
+                rows.evaluation(workers, every=every),
                 n_groups=n_groups, start=start, tolerance=_SAMPLE_TOLERANCE,
             )  # fmt: skip
             # Groups that the sample has missed start where the others are.
@@ -161,8 +211,9 @@ def fit_temperature(rows: LabelledRows) -> TemperatureFit:
             if rows_per_group >= _ENOUGH:
                 break
         # Rounding in the lanes limits what further evaluations could improve.
-        precision = kernels.lane_precision(rows.logits.dtype) if rows.compiled else 0.0
+        lanes = rows.compiled or device
+        precision = kernels.lane_precision(rows.logits.dtype) if lanes else 0.0
         return solve_temperature(
-            partial(rows.sums, workers=workers),
+            rows.evaluation(workers),
             n_groups=n_groups, start=start, tolerance=max(1e-12, 0.1 * precision),
         )  # fmt: skip

@@ -7,10 +7,18 @@ import numpy as np
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 
+from domaincal._tensors import on_device
 from domaincal._typing import Array, FeatureRows, FloatArray, IntArray
 from domaincal._validation import non_finite_features
-from domaincal.calibrators._heads.problem import SEARCH_ROWS, HeadFit, HeadProblem, values_of
+from domaincal.calibrators._heads.problem import (
+    SEARCH_ROWS,
+    HeadFit,
+    HeadProblem,
+    device_values,
+    values_of,
+)
 from domaincal.calibrators._heads.search import search_candidates
+from domaincal.kernels import tensor_maps
 from domaincal.statistics.blocks import Workers, one_blas_thread, row_blocks
 from domaincal.statistics.positive_definite import solve_positive_definite
 
@@ -36,6 +44,12 @@ class KernelMap:
 
     def __call__(self, features: FeatureRows) -> FloatArray:
         """Value for each row."""
+        first = features[:1]
+        if on_device(first):
+            there, weights = first.send(self.rows), first.send(self.dual)
+            similar = tensor_maps.GaussianKernel(there, self.gamma)
+            values = device_values(lambda x: similar(x) @ weights, features, like=self.rows)
+            return values + self.intercept
         kernel = GaussianKernel(self.rows, self.gamma)
         dual = self.dual.astype(self.rows.dtype)
         blocks = row_blocks(len(features), self.rows.dtype.itemsize * len(dual), _BLOCK_BYTES)

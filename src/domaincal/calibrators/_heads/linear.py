@@ -8,6 +8,8 @@ from domaincal.calibrators._heads.search import deal_folds, no_search, search_ca
 from domaincal.statistics import LinearMap, NormalEquations
 from domaincal.statistics.normal_equations import (
     feature_blocks,
+    product,
+    reads_on_device,
     sum_normal_equations,
     sum_residuals,
 )
@@ -81,7 +83,8 @@ def _predict_rows(features: FeatureRows, rows: IntArray, solutions: list[LinearM
     """Values of several maps for some rows, in one pass over them."""
     coefs = np.stack([solution.coef for solution in solutions], axis=1)
     out = np.empty((len(rows), len(solutions)))
-    for block in feature_blocks(len(rows), features.shape[1]):
-        out[block] = features[rows[block]].astype(np.float64) @ coefs
+    device = reads_on_device(features)
+    for block in feature_blocks(len(rows), features.shape[1], device=device):
+        out[block] = product(features[rows[block]], coefs)
     out += np.array([solution.intercept for solution in solutions])
     return out

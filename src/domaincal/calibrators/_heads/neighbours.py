@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.neighbors import KNeighborsRegressor, NearestNeighbors
 
+from domaincal._tensors import on_device
 from domaincal._typing import Array, FeatureRows, FloatArray, IntArray
-from domaincal.calibrators._heads.problem import HeadFit, HeadProblem, values_of
+from domaincal.calibrators._heads.problem import HeadFit, HeadProblem, device_values, values_of
 from domaincal.calibrators._heads.search import deal_folds, search_candidates
+from domaincal.kernels import tensor_maps
 from domaincal.statistics.normal_equations import feature_blocks
 
 #: Candidates for the number of neighbours, as far as there are rows.
@@ -28,6 +30,11 @@ class NeighbourMap:
 
     def __call__(self, features: FeatureRows) -> FloatArray:
         """Value for each row."""
+        first = features[:1]
+        if on_device(first):
+            means = tensor_maps.NeighbourMeans(first.send(self.rows), first.send(self.targets))
+            one = [self.n_neighbors]
+            return device_values(lambda x: means(x, one)[:, 0], features, like=self.rows)
         regressor = KNeighborsRegressor(self.n_neighbors, algorithm="brute")
         regressor.fit(self.rows, self.targets)
 

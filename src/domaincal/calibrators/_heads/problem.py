@@ -8,12 +8,15 @@ import numpy as np
 import pandas as pd
 
 from domaincal._errors import InputError
+from domaincal._tensors import TensorRows
 from domaincal._typing import Array, FeatureRows, FloatArray, IntArray
 from domaincal._validation import non_finite_features
-from domaincal.statistics.blocks import Workers
+from domaincal.statistics.blocks import Workers, row_blocks
 
 #: Heads whose search costs a fit for each candidate search on so many rows at most.
 SEARCH_ROWS = 2000
+# Of what is computed at a time on a device.
+_DEVICE_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +93,7 @@ class HeadProblem:
 
     def read(self, rows: IntArray) -> Array:
         """Features of the given rows in float32 or float64."""
-        x = as_floats(self.features[rows])
+        x = as_floats(np.asarray(self.features[rows]))
         if not np.isfinite(x).all():
             raise non_finite_features(self.features)
         return x
@@ -139,7 +142,8 @@ def values_of(
 
     def of_block(block: slice) -> Array:
         with np.errstate(over="ignore"):  # what is too large becomes infinite
-            x = as_floats(features[block]) if dtype is None else features[block].astype(dtype)
+            x = np.asarray(features[block])
+            x = as_floats(x) if dtype is None else x.astype(dtype)
         finite = np.asarray(np.isfinite(x).all(axis=1))
         if not finite.all():
             x = np.where(finite[:, None], x, x.dtype.type(0.0))
@@ -147,3 +151,19 @@ def values_of(
 
     parts = map(of_block, blocks) if workers is None else workers.map(of_block, blocks)
     return np.concatenate([*parts]).astype(np.float64, copy=False)
+
+
+def device_values(
+    predict: Callable[[Any], Any], features: FeatureRows, *, like: Array
+) -> FloatArray:
+    """What :func:`values_of` gives, for features on a device: ``predict`` is from tensor to tensor.
+
+    ``like`` are the reference rows, in whose precision rows are compared.
+    """
+    values = []
+    for block in row_blocks(len(features), 8 * max(like.shape), _DEVICE_BYTES):
+        rows: TensorRows = features[block].astype(like.dtype)
+        finite = rows.tensor.isfinite().all(1)
+        found = predict(rows.tensor.masked_fill(~finite[:, None], 0.0))
+        values.append(found.masked_fill(~finite, np.nan))
+    return np.concatenate([part.cpu().numpy() for part in values])
