@@ -84,8 +84,8 @@ def test_what_lacks_is_named(place):
     shutil.rmtree(place / "clean")
     with pytest.raises(dc.InputError, match=r"clean validation images in .*clean, .*pass clean="):
         dc.ImageNetC(place)
-    for domains, value in ((["fog-6"], "'fog-6'"), ("fog-3", "fog-3"), ([], r"\[\]")):
-        with pytest.raises(dc.InputError, match=f"domains must list some of .*, got {value}"):
+    for domains, value in ((["fog-6"], "'fog-6'"), ("fog-3", "'fog-3'"), ([], r"\[\]")):
+        with pytest.raises(dc.InputError, match=f"domains must be a list of some .*, got {value}"):
             dc.ImageNetC(place, domains=domains)
     with pytest.raises(dc.InputError, match="'nowhere' is not there; expected the folder in which"):
         dc.ImageNetC("nowhere")

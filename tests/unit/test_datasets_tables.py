@@ -83,9 +83,7 @@ def test_what_is_wrong_with_a_table_of_images_is_named(tmp_path, text, arguments
 
 
 def test_a_table_of_images_must_be_there(tmp_path):
-    with pytest.raises(
-        dc.InputError, match=r"is not there; give a .csv file with the columns path"
-    ):
+    with pytest.raises(dc.InputError, match=r"not there; give a .csv file with the columns path"):
         dc.ImageTable(tmp_path / "images.csv")
     with pytest.raises(dc.InputError, match="is a folder"):
         dc.ImageTable(tmp_path)

@@ -121,8 +121,8 @@ def _wanted(domains: Sequence[str] | None) -> Sequence[str]:
     unknown = [name for name in wanted if name not in _DOMAINS]
     if unknown or not wanted or isinstance(domains, str):
         raise InputError(
-            "domains must list some of 'clean' and the 75 such as 'fog-3', got "
-            f"{domains if isinstance(domains, str) or not unknown else unknown[0]!r}."
+            "domains must be a list of some of 'clean' and the 75 such as 'fog-3', got "
+            f"{unknown[0] if unknown and not isinstance(domains, str) else domains!r}."
         )
     return wanted
 
