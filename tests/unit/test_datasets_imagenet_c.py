@@ -61,6 +61,7 @@ def test_the_picture_is_of_its_domain(tmp_path):
     assert images.domains.tolist() == np.repeat(domains, 3).tolist()
     again = pickle.loads(pickle.dumps(images.select(images.domains == "fog-3")))
     assert [int(again.images[k].mean()) for k in range(3)] == [3, 4, 5]
+    assert int(images.images[-1].mean()) == 8
     with pytest.raises(IndexError):
         images.images[9]
 

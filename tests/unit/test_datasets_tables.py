@@ -120,6 +120,10 @@ def test_names_stay_as_they_are_written(tmp_path):
     path.write_text(WALKS.replace("True", "4"))
     table = dc.read_domain_table(path, label="activity", domain="person")
     assert table.domains.tolist() == ["007", "NA", "007"]
+    path.write_text(WALKS.replace("True", "4").replace("NA", "010").replace("jog", "01"))
+    table = dc.read_domain_table(path, label="activity", domain="person")
+    assert table.domains.tolist() == ["007", "010", "007"]
+    assert table.class_names == ("01", "walk")
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class _InFolders:
         return len(self._images) * self._n
 
     def __getitem__(self, index: int) -> Array:
-        folder, image = divmod(range(len(self))[index], self._n)
+        folder, image = divmod(index, self._n)
         return self._images[folder][image]
 
 
