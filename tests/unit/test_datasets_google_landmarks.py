@@ -29,10 +29,19 @@ def test_clients_are_drawn_once(place, seed):
         for name, n in zip(*np.unique(images.domains, return_counts=True), strict=True):
             assert n == COUNTS[name]
         assert images.class_names == ("0", "1", "2", "3", "4")
+    order = np.random.default_rng(seed).permutation(12)
+    assert trained == {sorted(COUNTS)[k] for k in order[:5]}
     again = dc.GoogleLandmarks(place, "train", **SMALL, seed=seed)
     assert again.groups.tolist() == train.groups.tolist()
     ind, ood = validation.draw_domains(2, seed=seed)
     assert (tuple(ind), tuple(ood)) == (validation.ind_domains, validation.ood_domains)
+
+
+def test_one_client_must_be_left_as_ood(place):
+    n = len(set(dc.GoogleLandmarks(place, **SMALL).domains))
+    assert len(dc.GoogleLandmarks(place, **{**SMALL, "n_ind": n - 1}).ood_domains) == 1
+    with pytest.raises(dc.InputError, match=f"n_ind={n}, .* only {n} have"):
+        dc.GoogleLandmarks(place, **{**SMALL, "n_ind": n})
 
 
 def test_seeds_differ(place):

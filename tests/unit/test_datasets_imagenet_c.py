@@ -61,6 +61,7 @@ def test_the_picture_is_of_its_domain(tmp_path):
     assert images.domains.tolist() == np.repeat(domains, 3).tolist()
     again = pickle.loads(pickle.dumps(images.select(images.domains == "fog-3")))
     assert [int(again.images[k].mean()) for k in range(3)] == [3, 4, 5]
+    assert int(images.images[-1].mean()) == 8
     with pytest.raises(IndexError):
         images.images[9]
 
@@ -84,8 +85,8 @@ def test_what_lacks_is_named(place):
     shutil.rmtree(place / "clean")
     with pytest.raises(dc.InputError, match=r"clean validation images in .*clean, .*pass clean="):
         dc.ImageNetC(place)
-    for domains, value in ((["fog-6"], "'fog-6'"), ("fog-3", "fog-3"), ([], r"\[\]")):
-        with pytest.raises(dc.InputError, match=f"domains must list some of .*, got {value}"):
+    for domains, value in ((["fog-6"], "'fog-6'"), ("fog-3", "'fog-3'"), ([], r"\[\]")):
+        with pytest.raises(dc.InputError, match=f"domains must be a list of some .*, got {value}"):
             dc.ImageNetC(place, domains=domains)
     with pytest.raises(dc.InputError, match="'nowhere' is not there; expected the folder in which"):
         dc.ImageNetC("nowhere")

@@ -83,9 +83,7 @@ def test_what_is_wrong_with_a_table_of_images_is_named(tmp_path, text, arguments
 
 
 def test_a_table_of_images_must_be_there(tmp_path):
-    with pytest.raises(
-        dc.InputError, match=r"is not there; give a .csv file with the columns path"
-    ):
+    with pytest.raises(dc.InputError, match=r"not there; give a .csv file with the columns path"):
         dc.ImageTable(tmp_path / "images.csv")
     with pytest.raises(dc.InputError, match="is a folder"):
         dc.ImageTable(tmp_path)
@@ -122,6 +120,10 @@ def test_names_stay_as_they_are_written(tmp_path):
     path.write_text(WALKS.replace("True", "4"))
     table = dc.read_domain_table(path, label="activity", domain="person")
     assert table.domains.tolist() == ["007", "NA", "007"]
+    path.write_text(WALKS.replace("True", "4").replace("NA", "010").replace("jog", "01"))
+    table = dc.read_domain_table(path, label="activity", domain="person")
+    assert table.domains.tolist() == ["007", "010", "007"]
+    assert table.class_names == ("01", "walk")
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class _InFolders:
         return len(self._images) * self._n
 
     def __getitem__(self, index: int) -> Array:
-        folder, image = divmod(range(len(self))[index], self._n)
+        folder, image = divmod(index, self._n)
         return self._images[folder][image]
 
 
@@ -121,8 +121,8 @@ def _wanted(domains: Sequence[str] | None) -> Sequence[str]:
     unknown = [name for name in wanted if name not in _DOMAINS]
     if unknown or not wanted or isinstance(domains, str):
         raise InputError(
-            "domains must list some of 'clean' and the 75 such as 'fog-3', got "
-            f"{domains if isinstance(domains, str) or not unknown else unknown[0]!r}."
+            "domains must be a list of some of 'clean' and the 75 such as 'fog-3', got "
+            f"{unknown[0] if unknown and not isinstance(domains, str) else domains!r}."
         )
     return wanted
 

@@ -20,7 +20,7 @@ class RxRx1(ImageSet):
     r"""RxRx1-WILDS: cells under a microscope, treated with one of 1,139 siRNAs.
 
     Input
-        Fluorescence microscopy, three channels of 256 x 256 px, PNG.
+        Fluorescence microscopy, three channels, PNG.
     Label
         Column ``sirna_id``: 0 to 1107 treatments, 1108 to 1137 positive controls, 1138 the
         negative control.
