@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--constants", type=click.Choice(["imagenet", "tiny-imagenet", "cifar"]), default="imagenet",
     show_default=True,
-    help="How strong a severity is, as published for 224, 64 or 32 px. Needs torch but for imagenet.",
+    help="How strong a severity is, as published for 224, 64 or 32 px; the last two need torch.",
 )  # fmt: skip
 @seed_option
 @jobs_option

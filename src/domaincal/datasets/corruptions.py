@@ -70,7 +70,7 @@ def corrupt(
     Parameters
     ----------
     images : array or tensor of uint8, shape (n, height, width, 3)
-        Sides of at least 32 px. A tensor can be on any device.
+        Sides of at least 32 px. A tensor is on the CPU or on a CUDA device.
     name : str
         One of the 15 corruptions: gaussian_noise, shot_noise, impulse_noise, defocus_blur,
         glass_blur, motion_blur, zoom_blur, snow, frost, fog, brightness, contrast,
@@ -111,6 +111,10 @@ def corrupt(
         raise InputError(
             f"images are {pixels.shape[1]} x {pixels.shape[2]} px; corruptions need sides of at "
             f"least {SMALLEST_SIDE} px: enlarge them."
+        )
+    if is_tensor and pixels.device.type not in ("cpu", "cuda"):
+        raise InputError(
+            f"images are on the device {str(pixels.device)!r}; move them to the CPU or to CUDA."
         )
     check_corruption(name, severity)
     check_count(seed, "seed", minimum=0)

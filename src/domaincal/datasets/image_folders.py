@@ -1,8 +1,9 @@
 """A folder of images, corrupted into one folder for each domain."""
 
+import contextlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -175,9 +176,9 @@ def _require_new_or_own(source: Path, destination: Path, seed: int, constants: s
         )
     recipe = {
         "seed": seed,
-        "constants": constants,
         "source": str(outside),
         "imagecorruptions-imaug": version("imagecorruptions-imaug"),
+        "constants": constants,
     }
     known = destination / RECIPE
     if destination.exists() and not destination.is_dir():
@@ -189,8 +190,7 @@ def _require_new_or_own(source: Path, destination: Path, seed: int, constants: s
             found = json.loads(known.read_text())
         except ValueError as error:
             raise FileFormatError(f"{known} cannot be read ({error}); remove it.") from error
-        if isinstance(found, dict):  # folders of before there was a choice
-            found = {"seed": found.get("seed"), "constants": "imagenet", **found}
+        found.setdefault("constants", "imagenet")  # of before there was a choice
         if found != recipe:
             raise InputError(
                 f"{destination} was made with {_words(found)}, not with {_words(recipe)}; choose "
@@ -223,7 +223,8 @@ def _corrupt_files(
                 raise FileFormatError(
                     f"{source} cannot be decoded ({error}); mend or remove it, and go on."
                 ) from error
-        made = corrupt(pixels[None], name, severity, seed, constants=constants)
+        with _one_thread(constants):
+            made = corrupt(pixels[None], name, severity, seed, constants=constants)
         result = module.fromarray(made[0])
         jpeg = target.suffix.lower() in (".jpg", ".jpeg")
         options = {"quality": _JPEG_QUALITY} if jpeg else {}
@@ -231,6 +232,21 @@ def _corrupt_files(
             result.save(
                 file, format=module.registered_extensions()[target.suffix.lower()], **options
             )
+
+
+@contextlib.contextmanager
+def _one_thread(constants: str) -> Iterator[None]:
+    """Keep torch, where it is used, to one thread: processes own the cores."""
+    if constants == "imagenet":
+        yield
+        return
+    torch = require("torch", extra="torch", purpose="corrupting")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _opened(path: Path) -> Any:

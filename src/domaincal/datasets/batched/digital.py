@@ -81,6 +81,11 @@ def _boxes(size: int, small: int, device: torch.device) -> tuple[Tensor, Tensor]
     first, end = (middle - scale / 2 + 0.5).astype(int), (middle + scale / 2 + 0.5).astype(int)
     places = np.arange(size)
     inside = (places >= first[:, None]) & (places < end[:, None])
-    back = ((places + 0.5) * (small / size)).astype(int)
+    away = (places - middle[:, None] + 0.5) * (1 / scale)
+    inside &= (away > -0.5) & (away <= 0.5)
+    # Steps are added up as Pillow does it: where pixels meet, the last bit decides.
+    step = np.full(size, small / size)
+    step[0] /= 2
+    back = step.cumsum().astype(int)
     means: Array = inside / inside.sum(axis=1, keepdims=True)
     return linear.on_device(means, device), torch.as_tensor(back, device=device)
