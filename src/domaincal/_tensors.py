@@ -166,7 +166,7 @@ def join(parts: Sequence[Any]) -> Array:
 
 def place_of(rows: object) -> str:
     """The device of rows in words."""
-    return str(rows.device) if on_device(rows) else "cpu"
+    return str(rows.device) if on_device(rows) else "the host"
 
 
 def check_device(device: Any) -> Any:

@@ -67,10 +67,9 @@ def test_every_calibrator(name, dtype, device):
     compare(CALIBRATORS[name], dtype, device, small_domains())
 
 
+# Without knn: coarse numbers lie at the same distances, and scikit-learn has no rule for ties.
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize(
-    "name", ["ts", "md-ts", "md-ts-ridge", "md-ts-krr", "md-ts-knn", "isotonic"]
-)
+@pytest.mark.parametrize("name", ["ts", "md-ts", "md-ts-ridge", "md-ts-krr", "isotonic"])
 def test_half_precision(name, dtype, device):
     compare(CALIBRATORS[name], dtype, device, small_domains())
 
