@@ -37,6 +37,9 @@ def as_tensors(data: dc.CalibrationData, dtype: str, device: str) -> dict:
 
 def compare(make, dtype, device, data, **options):
     """Fit on both, and compare what they predict; gives both."""
+    tolerance = TOLERANCES[dtype]
+    if getattr(make(), "head", None) == "huber":  # stops where the slope is small
+        tolerance = max(tolerance, 1e-6)
     data = in_precision(data, dtype)
     there = as_tensors(data, dtype, device)
     y = torch.tensor(data.labels, device=device)
@@ -54,10 +57,8 @@ def compare(make, dtype, device, data, **options):
         assert isinstance(found, torch.Tensor)
         assert found.device == there["logits"].device
         assert str(found.dtype) == f"torch.{expected.dtype}"
-        relative = TOLERANCES[dtype] if name == "predict_temperature" else 0.0
-        np.testing.assert_allclose(
-            found.cpu().numpy(), expected, atol=TOLERANCES[dtype], rtol=relative
-        )
+        relative = tolerance if name == "predict_temperature" else 0.0
+        np.testing.assert_allclose(found.cpu().numpy(), expected, atol=tolerance, rtol=relative)
     return here, fitted
 
 

@@ -174,7 +174,7 @@ def test_selected_rows(rows, there):
 @pytest.mark.parametrize("rows", [[480], [-481], np.ones(3, bool), slice(0, 0)])
 def test_rows_that_are_not_there(rows, there):
     for data in there:  # on a GPU too: an index out of bounds would end the process
-        with pytest.raises(dc.InputError, match="rows|empty"):
+        with pytest.raises(dc.InputError, match=r"rows|empty"):
             data.select(rows)
 
 

@@ -111,8 +111,7 @@ def label_and_square(probabilities: Any, labels: Any) -> tuple[FloatArray, Float
     torch = loaded_torch()
     of_label = probabilities.gather(1, labels[:, None])[:, 0].double()
     squares = [
-        _squares(probabilities[rows])
-        for rows in _chunks(probabilities, probabilities.dtype)
+        _squares(probabilities[rows]) for rows in _chunks(probabilities, probabilities.dtype)
     ]
     return _to_host(of_label), _to_host(torch.cat(squares))
 
