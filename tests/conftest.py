@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from domaincal import _tensors
 from domaincal.kernels import rows
 
 # The same examples on every machine: a red build can be repeated.
@@ -32,3 +33,14 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the real data are not beside this checkout")
     return folder
+
+
+@pytest.fixture(params=["cpu", "elsewhere", "cuda"])
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Tensors on the CPU; the same, taken for tensors that numpy cannot read; tensors on a GPU."""
+    torch = pytest.importorskip("torch")
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    if request.param == "elsewhere":
+        monkeypatch.setattr(_tensors, "on_host", lambda tensor: False)
+    return "cuda" if request.param == "cuda" else "cpu"

@@ -15,6 +15,9 @@ from domaincal._errors import InputError
 from domaincal._optional import require
 from domaincal._typing import Array, IntArray
 
+# Numbers, for whose check a device makes temporaries.
+_CHECKED_AT_A_TIME = 1 << 26
+
 
 def loaded_torch() -> Any:
     """The module, for those who hold a tensor."""
@@ -107,7 +110,8 @@ class TensorRows:
 
     def all_finite(self) -> bool:
         """Whether no number is NaN or infinite."""
-        return bool(self.tensor.isfinite().all())
+        size = max(1, _CHECKED_AT_A_TIME * len(self) // max(1, self.size))
+        return all(bool(part.isfinite().all()) for part in self.tensor.split(size))
 
 
 def on_device(rows: object) -> TypeGuard[TensorRows]:
@@ -166,7 +170,7 @@ def join(parts: Sequence[Any]) -> Array:
 
 def place_of(rows: object) -> str:
     """The device of rows in words."""
-    return str(rows.device) if on_device(rows) else "cpu"
+    return str(rows.device) if on_device(rows) else "the host"
 
 
 def check_device(device: Any) -> Any:

@@ -7,6 +7,7 @@ the distances of alike rows do not cancel.
 from typing import Any
 
 from domaincal._tensors import loaded_torch
+from domaincal._typing import FloatArray
 
 
 class GaussianKernel:
@@ -27,6 +28,23 @@ class GaussianKernel:
     def _scaled(self, x: Any) -> tuple[Any, Any]:
         scaled = (x - self._centre) * self._root
         return scaled, -0.5 * scaled.square().sum(1)
+
+
+def kernel_ridge(
+    rows: Any, targets: Any, diagonal: Any, gamma: float, alphas: list[float]
+) -> FloatArray:
+    """``(K + alpha * diag)**-1 t`` for each alpha, one column each."""
+    torch = loaded_torch()
+    kernel = GaussianKernel(rows, gamma)(rows)
+    duals = []
+    before = 0.0
+    for alpha in alphas:
+        kernel.diagonal().add_(diagonal, alpha=alpha - before)
+        factor = torch.linalg.cholesky(kernel)
+        duals.append(torch.cholesky_solve(targets[:, None], factor)[:, 0])
+        before = alpha
+    array: FloatArray = torch.stack(duals, dim=1).cpu().numpy()
+    return array
 
 
 class NeighbourMeans:

@@ -29,11 +29,10 @@ def temperature_sums(
     ``beta`` (float64) has shape (n,) or (1,); a row with NaN is skipped.
     """
     torch = loaded_torch()
-    lane = _lanes(logits)
+    lane, n_classes = _lanes(logits), logits.shape[1]
     totals = torch.zeros((n_groups, 6), dtype=torch.float64, device=logits.device)
     chunks = list(_chunks(logits, lane))
-    d_buffer = torch.empty((len(logits[chunks[0]]), logits.shape[1]), dtype=lane,
-                           device=logits.device)  # fmt: skip
+    d_buffer = torch.empty((chunks[0].stop, n_classes), dtype=lane, device=logits.device)
     p_buffer = torch.empty_like(d_buffer)
     for rows in chunks:
         d = _below_top(logits[rows], d_buffer)
@@ -44,7 +43,8 @@ def temperature_sums(
         variance = p.mul_(d).sum(1).double() / norm - mean * mean
         label = d.gather(1, labels[rows, None])[:, 0].double()
         slope = mean - label
-        spread = d.std(1, correction=0).double()
+        average = d.sum(1).double() / n_classes
+        spread = (_squares(d) / n_classes - average * average).clamp_(min=0.0).sqrt()
         nll = norm.log() - b * label
         terms = torch.stack(
             [torch.ones_like(nll), nll, slope, variance, slope * slope, spread], dim=1
@@ -101,7 +101,7 @@ def share_the_rest(logits: Any, confidences: Any, classes: Any) -> Any:
     out = torch.empty(logits.shape, dtype=_lanes(logits), device=logits.device)
     for rows in _chunks(logits, torch.float64):
         own, c = classes[rows, None], confidences[rows, None]
-        others = logits[rows].double().scatter_(1, own, -torch.inf)
+        others = logits[rows].to(torch.float64, copy=True).scatter_(1, own, -torch.inf)
         out[rows] = others.softmax(1).mul_(1.0 - c).scatter_(1, own, c)
     return out
 
@@ -111,8 +111,7 @@ def label_and_square(probabilities: Any, labels: Any) -> tuple[FloatArray, Float
     torch = loaded_torch()
     of_label = probabilities.gather(1, labels[:, None])[:, 0].double()
     squares = [
-        probabilities[rows].square().sum(1).double()
-        for rows in _chunks(probabilities, probabilities.dtype)
+        _squares(probabilities[rows]) for rows in _chunks(probabilities, probabilities.dtype)
     ]
     return _to_host(of_label), _to_host(torch.cat(squares))
 
@@ -142,6 +141,36 @@ def residual_sum(
 def linear_values(features: Any, coef: Any) -> FloatArray:
     """``features @ coef`` in float64."""
     return _to_host(features.double() @ coef)
+
+
+def huber_loss(
+    features: Any,
+    target: Any,
+    weight: Any,
+    coef: Any,
+    intercept: float,
+    *,
+    scale: float,
+    epsilon: float,
+) -> tuple[float, FloatArray, float, float]:
+    """Huber's loss with a scale, and its slopes in the coefficients, the intercept and the scale.
+
+    ``sum w (s + r**2 / s)`` of residuals up to ``epsilon * s``, ``sum w (s + 2 epsilon |r| -
+    epsilon**2 s)`` of those beyond.
+    """
+    torch = loaded_torch()
+    residual = target - features @ coef - intercept
+    beyond = residual.abs() > epsilon * scale
+    # -d loss / d prediction, for each row.
+    pull = 2.0 * weight * torch.where(beyond, epsilon * residual.sign(), residual / scale)
+    inside = torch.where(beyond, 0.0, weight * residual.square()).sum() / scale
+    outside = torch.where(beyond, weight * residual.abs(), 0.0).sum()
+    n_outside = torch.where(beyond, weight, 0.0).sum()
+    n = weight.sum()
+    loss = n * scale + inside + 2.0 * epsilon * outside - scale * epsilon**2 * n_outside
+    of_scale = n - epsilon**2 * n_outside - inside / scale
+    slopes = _to_host(torch.cat([-(pull @ features), torch.stack([-pull.sum(), of_scale, loss])]))
+    return float(slopes[-1]), slopes[:-3], float(slopes[-3]), float(slopes[-2])
 
 
 def sorted_and_centred(logits: Any) -> Any:
@@ -175,6 +204,11 @@ def _below_top(logits: Any, out: Any) -> Any:
     if logits.dtype != d.dtype:
         logits = d.copy_(logits)
     return loaded_torch().sub(logits, logits.amax(1, keepdim=True), out=d)
+
+
+def _squares(rows: Any) -> Any:
+    """Sum of the squares of each row, without a temporary for them."""
+    return loaded_torch().linalg.vector_norm(rows, dim=1).double().square()
 
 
 def _to_host(tensor: Any) -> Array:

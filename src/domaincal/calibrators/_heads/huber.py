@@ -1,14 +1,15 @@
 """Huber regression: domains far from the rest count less."""
 
 import numpy as np
-from sklearn.linear_model import HuberRegressor
 
 from domaincal._errors import DomaincalError
+from domaincal._tensors import on_device
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.calibrators._heads.problem import SEARCH_ROWS, HeadFit, HeadProblem
 from domaincal.calibrators._heads.search import search_candidates
+from domaincal.calibrators._heads.white import White, WhiteArray, WhiteTensor
 from domaincal.statistics import LinearMap, NormalEquations
-from domaincal.statistics.normal_equations import SINGULAR_TOLERANCE
+from domaincal.statistics.normal_equations import SINGULAR_TOLERANCE, sum_normal_equations
 
 #: Candidates: residuals beyond so many scales count linearly; 1.35 is 95% efficient if normal. Near
 #: 1, the smallest that scikit-learn takes, the scale collapses where rows are few.
@@ -16,7 +17,6 @@ EPSILON_GRID = (1.35, 1.75, 2.5, 4.0)
 _DEFAULT = 0
 # With fewer, the search would see how the candidates overfit.
 _ROWS_PER_FEATURE = 5
-_MAX_ITER = 1000
 # Of the gradient for each row. Too strict a one ends in an error of the solver: a looser is tried.
 _TOLERANCES = (1e-8, 1e-6, 1e-4)
 # Residuals below this fraction of the targets are rounding: Huber's scale would be 0.
@@ -48,7 +48,6 @@ def _fit(problem: HeadProblem, rows: IntArray, epsilons: tuple[float, ...]) -> l
     the solution is the same, and the solver needs tens of steps where it may need thousands, or
     stop early, on features of unequal size.
     """
-    x = problem.read(rows)
     target = problem.targets[problem.codes[rows]]
     weight = problem.row_weight(rows)
     if weight is not None:  # the solver's stopping rules are absolute
@@ -58,35 +57,34 @@ def _fit(problem: HeadProblem, rows: IntArray, epsilons: tuple[float, ...]) -> l
     unit = float(np.abs(target - offset).max()) or 1.0
     t = (target - offset) / unit
 
+    x = problem.gather(rows)
     centre, basis = _whitening(x, weight, fit_intercept=intercept)
-    white = (x - centre) @ basis
-    least_squares = (t if weight is None else weight * t) @ white / len(x)
-    exact = np.abs(white @ least_squares - t).max() < _EXACT
-    if exact or white.shape[1] == 0:  # nothing varies but what the intercept takes
+    white: White
+    white = WhiteTensor(x, centre, basis) if on_device(x) else WhiteArray(x, centre, basis)
+    least_squares = white.sums(t if weight is None else weight * t) / len(t)
+    exact = np.abs(white.times(least_squares) - t).max() < _EXACT
+    if exact or basis.shape[1] == 0:  # nothing varies but what the intercept takes
         coef = basis @ least_squares * unit
         return [LinearMap(coef, offset - float(centre @ coef))] * len(epsilons)
 
     maps = []
     for epsilon in epsilons:
-        # Without warm_start, which in scikit-learn 1.9 lets an intercept in that was not asked for.
-        regressor = HuberRegressor(
-            epsilon=epsilon, alpha=0.0, fit_intercept=intercept, max_iter=_MAX_ITER
-        )
-        _converge(regressor, white, t, weight)
-        coef = basis @ regressor.coef_ * unit
-        constant = offset + unit * float(regressor.intercept_) - float(centre @ coef)
+        found, constant = _converge(white, t, weight, epsilon=epsilon, intercept=intercept)
+        coef = basis @ found * unit
+        constant = offset + unit * constant - float(centre @ coef)
         maps.append(LinearMap(coef, constant if intercept else 0.0))
     return maps
 
 
 def _converge(
-    regressor: HuberRegressor, white: FloatArray, t: FloatArray, weight: FloatArray | None
-) -> None:
+    white: White, t: FloatArray, weight: FloatArray | None, *, epsilon: float, intercept: bool
+) -> tuple[FloatArray, float]:
     """Fit; scikit-learn raises where the line search finds nothing better than what it has."""
     for tolerance in _TOLERANCES:
         try:
-            regressor.set_params(tol=tolerance * len(t)).fit(white, t, sample_weight=weight)
-            return
+            return white.huber(
+                t, weight, epsilon=epsilon, intercept=intercept, tol=tolerance * len(t)
+            )
         except ValueError as error:
             if "convergence" not in str(error):
                 raise
@@ -98,11 +96,16 @@ def _whitening(
     x: Array, weight: FloatArray | None, *, fit_intercept: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Centre (0 without an intercept) and basis in which the features are uncorrelated."""
-    shift = x.mean(axis=0, dtype=np.float64) if fit_intercept else np.zeros(x.shape[1])
     one = np.zeros(len(x), np.int64)
-    solver = NormalEquations.from_rows(x, one, 1, weight, shift=shift).factor(
-        fit_intercept=fit_intercept
-    )
+    if on_device(x):
+        part = np.zeros(1, np.int64)
+        equations = sum_normal_equations(
+            x, one, part=part, weight=weight, fit_intercept=fit_intercept
+        )[0]
+    else:
+        shift = x.mean(axis=0, dtype=np.float64) if fit_intercept else np.zeros(x.shape[1])
+        equations = NormalEquations.from_rows(x, one, 1, weight, shift=shift)
+    solver = equations.factor(fit_intercept=fit_intercept)
     kept = solver.values > SINGULAR_TOLERANCE**2 * solver.values[-1]
     scale = np.sqrt(solver.values[kept] / solver.equations.weight.sum())
-    return solver.centre if fit_intercept else shift, solver.vectors[:, kept] / scale
+    return solver.centre, solver.vectors[:, kept] / scale

@@ -129,6 +129,11 @@ def _solve(
     if nystroem is None:
         # What single precision loses goes with sqrt(n) / alpha, and alpha with n.
         reference = x if len(x) > _SINGLE_FROM else x.astype(np.float64)
+        first = problem.features[:1]
+        if on_device(first):
+            diagonal = np.ones(len(x)) if weight is None else 1.0 / weight
+            x, t, diagonal = (first.send(values) for values in (x, t, diagonal))
+            return reference, tensor_maps.kernel_ridge(x, t, diagonal, gamma, alphas), offset
         return reference, _exact(x.astype(np.float64), t, weight, gamma, alphas), offset
     # In double precision: between landmarks that are alike, large coefficients cancel.
     x = x.astype(np.float64)

@@ -21,7 +21,7 @@ _DEFAULT = 3
 class NeighbourMap:
     """Mean of ``targets`` over the ``n_neighbors`` rows that are nearest (Euclid).
 
-    Among rows at the same distance the order in the fit decides, as in scikit-learn.
+    Among rows at the same distance scikit-learn decides; on a device, the order in the fit.
     """
 
     rows: Array
@@ -53,6 +53,12 @@ def fit_neighbours(problem: HeadProblem, *, max_rows: int) -> HeadFit:
     numbers = [k for k in NEIGHBOUR_GRID if k <= len(rows) - held_out]
 
     def predict(k: int, train: IntArray, test: IntArray) -> FloatArray:
+        first = problem.features[:1]
+        if on_device(first):
+            x, t = problem.read(train), problem.targets[problem.codes[train]]
+            means = tensor_maps.NeighbourMeans(first.send(x), first.send(t))
+            rows = problem.features[test]
+            return device_values(lambda x: means(x, numbers), rows, like=x)
         search = NearestNeighbors(n_neighbors=numbers[-1], algorithm="brute")
         search.fit(problem.read(train))
         nearest = search.kneighbors(problem.read(test), return_distance=False)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from domaincal._errors import InputError
-from domaincal._tensors import TensorRows
+from domaincal._tensors import TensorRows, on_device
 from domaincal._typing import Array, FeatureRows, FloatArray, IntArray
 from domaincal._validation import non_finite_features
 from domaincal.statistics.blocks import Workers, row_blocks
@@ -93,8 +93,20 @@ class HeadProblem:
 
     def read(self, rows: IntArray) -> Array:
         """Features of the given rows in float32 or float64."""
-        x = as_floats(np.asarray(self.features[rows]))
+        return self._floats(np.asarray(self.features[rows]))
+
+    def _floats(self, rows: Array) -> Array:
+        x = as_floats(rows)
         if not np.isfinite(x).all():
+            raise non_finite_features(self.features)
+        return x
+
+    def gather(self, rows: IntArray) -> Any:
+        """Features of the given rows where they are: as :meth:`read`, or TensorRows."""
+        x = self.features[rows]
+        if not on_device(x):
+            return self._floats(x)
+        if not x.all_finite():
             raise non_finite_features(self.features)
         return x
 
@@ -165,5 +177,6 @@ def device_values(
         rows: TensorRows = features[block].astype(like.dtype)
         finite = rows.tensor.isfinite().all(1)
         found = predict(rows.tensor.masked_fill(~finite[:, None], 0.0))
-        values.append(found.masked_fill(~finite, np.nan))
+        gaps = ~finite if found.ndim == 1 else ~finite[:, None]
+        values.append(found.masked_fill(gaps, np.nan))
     return np.concatenate([part.cpu().numpy() for part in values])

@@ -1,0 +1,181 @@
+"""The torch kernels against the numpy ones, which are the formulas."""
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+from sklearn.neighbors import KNeighborsRegressor
+
+from domaincal.calibrators._heads.kernel import GaussianKernel
+from domaincal.kernels import plain, tensor_maps, tensors
+from support import random_problem
+
+torch = pytest.importorskip("torch")
+
+#: Relative error of sums and of probabilities in the lanes of each type.
+TOLERANCES = {"float16": 1e-5, "bfloat16": 1e-5, "float32": 1e-5, "float64": 1e-11, "int64": 1e-11}
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda",
+        marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+    ),
+]
+pytestmark = pytest.mark.parametrize("place", DEVICES)
+
+
+@pytest.fixture(params=[1 << 25, 4000], ids=["whole", "chunks"], autouse=True)
+def _chunks(request, monkeypatch):
+    monkeypatch.setattr(tensors, "_CHUNK_BYTES", request.param)
+
+
+def make(n, n_classes, dtype, place, seed=0):
+    """Rows as a tensor, the very same numbers as an array, and labels."""
+    problem = random_problem(np.random.default_rng(seed), n, n_classes)
+    scaled = problem.logits / problem.logits.std() * 5.0
+    tensor = torch.tensor(scaled, device=place).to(getattr(torch, dtype))
+    return tensor, tensor.double().cpu().numpy(), problem.labels
+
+
+def near(found, expected, dtype):
+    """Equal to the tolerance of the type, relative to the largest of a column or 0.1 for a row."""
+    scale = np.maximum(np.abs(expected).max(axis=0), 0.1 * expected[:, 0].sum())
+    np.testing.assert_allclose(found / scale, expected / scale, atol=TOLERANCES[dtype], rtol=0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_groups", [1, 3])
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("shape", [(1, 2), (300, 2), (77, 10), (65, 257)])
+def test_temperature_sums(shape, dtype, n_groups, weighted, place):
+    rng = np.random.default_rng(1)
+    tensor, array, labels = make(*shape, dtype, place)
+    n = len(labels)
+    beta = rng.uniform(0.1, 2.0, n)
+    if n > 10:
+        beta[3:7] = np.nan
+    weight = rng.uniform(0.0, 3.0, n) if weighted else np.empty(0)
+    group = rng.integers(0, n_groups, n) if n_groups > 1 else np.empty(0, np.int64)
+    expected = plain.temperature_sums(array, labels, beta, weight, group, n_groups)
+
+    def send(values):
+        return torch.tensor(values, device=place) if len(values) else None
+
+    found = tensors.temperature_sums(
+        tensor, send(labels), send(beta), weight=send(weight), group=send(group), n_groups=n_groups
+    )
+    assert found.dtype == np.float64
+    near(found, expected, dtype)
+
+
+@pytest.mark.parametrize("beta", [0.7, np.nan])
+def test_one_beta_for_all_rows(beta, place):
+    tensor, array, labels = make(50, 4, "float64", place)
+    one = np.array([beta])
+    none = np.empty(0)
+    expected = plain.temperature_sums(array, labels, one, none, none.astype(int), 1)
+    send = {"labels": torch.tensor(labels, device=place), "beta": torch.tensor(one, device=place)}
+    np.testing.assert_allclose(tensors.temperature_sums(tensor, **send), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_rows_that_are_not_finite_show(bad, place):
+    tensor, _, labels = make(300, 5, "float32", place)
+    tensor[200, 1] = bad
+    y, one = torch.tensor(labels, device=place), torch.ones(1, dtype=torch.float64, device=place)
+    sums = tensors.temperature_sums(tensor, y, one)
+    assert not np.isfinite(sums[0, [2, 5]]).all()
+    confidences, _ = tensors.top_label(tensor, one)
+    assert confidences.isfinite().logical_not().nonzero().tolist() == [[200]]
+    assert not tensors.softmax(tensor, one)[1]
+    assert tensors.softmax(tensor[:200], one)[1]
+
+
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("shape", [(1, 2), (300, 2), (65, 257)])
+def test_top_label(shape, dtype, double, place):
+    tensor, array, _ = make(*shape, dtype, place)
+    tensor[0, 1] = tensor[0].max()  # a tie: the first class counts
+    array[0, 1] = array[0].max()
+    beta = np.linspace(0.2, 2.0, len(array))
+    for some in (beta, beta[-1:]):
+        expected, classes = plain.top_label(array, some)
+        found, predicted = tensors.top_label(
+            tensor, torch.tensor(some, device=place), double=double
+        )
+        assert found.dtype == torch.float64
+        tolerance = 1e-12 if double else TOLERANCES[dtype]
+        np.testing.assert_allclose(found.cpu(), expected, rtol=tolerance)
+        np.testing.assert_array_equal(predicted.cpu(), classes)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+def test_softmax(dtype, place):
+    tensor, array, _ = make(65, 20, dtype, place)
+    beta = np.linspace(0.2, 2.0, len(array))
+    for some in (beta, beta[-1:]):
+        expected = np.empty(array.shape)
+        plain.softmax(array, some, expected)
+        found, finite = tensors.softmax(tensor, torch.tensor(some, device=place))
+        assert finite
+        assert found.dtype == (torch.float64 if dtype in ("float64", "int64") else torch.float32)
+        np.testing.assert_allclose(found.cpu(), expected, atol=TOLERANCES[dtype], rtol=1e-5)
+
+
+def test_label_and_square(place):
+    p = np.random.default_rng(0).dirichlet(np.ones(7), 300)
+    labels = np.arange(300) % 7
+    sent = torch.tensor(p, device=place), torch.tensor(labels, device=place)
+    of_label, square = tensors.label_and_square(*sent)
+    np.testing.assert_array_equal(of_label, p[np.arange(300), labels])
+    np.testing.assert_allclose(square, (p**2).sum(axis=1), rtol=1e-14)
+
+
+def test_gaussian_kernel(place):
+    rng = np.random.default_rng(0)
+    rows, x = rng.normal(3.0, 1.0, (50, 6)), rng.normal(3.0, 1.0, (20, 6))
+    expected = GaussianKernel(rows, 0.3)(x)
+    kernel = tensor_maps.GaussianKernel(torch.tensor(rows, device=place), 0.3)
+    np.testing.assert_allclose(kernel(torch.tensor(x, device=place)).cpu(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("distinct", [True, False])
+def test_neighbours_and_their_ties(distinct, place):
+    rng = np.random.default_rng(0)
+    # On a coarse grid of integers, distances are exact and mostly tied.
+    rows = rng.normal(size=(60, 3)) if distinct else rng.integers(0, 3, (60, 3)).astype(float)
+    x = rng.normal(size=(25, 3)) if distinct else rng.integers(0, 3, (25, 3)).astype(float)
+    targets = rng.normal(size=60)
+    numbers = [1, 4, 30, 60]
+    send = [torch.tensor(values, device=place) for values in (rows, targets, x)]
+    found = tensor_maps.NeighbourMeans(*send[:2])(send[2], numbers).cpu().numpy()
+    for number, column in zip(numbers, found.T, strict=True):
+        order = np.argsort(((x[:, None] - rows) ** 2).sum(axis=2), axis=1, kind="stable")
+        np.testing.assert_allclose(column, targets[order[:, :number]].mean(axis=1), rtol=1e-12)
+        if distinct:  # scikit-learn has no rule for ties
+            peer = KNeighborsRegressor(number, algorithm="brute").fit(rows, targets)
+            np.testing.assert_allclose(column, peer.predict(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [1.35, 4.0])
+def test_slopes_of_hubers_loss(epsilon, place):
+    rng = np.random.default_rng(0)
+    x, t, w = rng.normal(size=(40, 3)), rng.standard_t(2, 40), rng.uniform(0.5, 2.0, 40)
+    given = [torch.tensor(values, device=place) for values in (x, t, w)]
+
+    def loss(parameters):
+        coef = torch.tensor(parameters[:3], device=place)
+        return tensors.huber_loss(*given, coef, parameters[3], scale=parameters[4], epsilon=epsilon)
+
+    start = np.array([0.3, -0.2, 0.1, 0.4, 0.8])
+    scale = start[4]
+    residual = t - x @ start[:3] - start[3]
+    beyond = np.abs(residual) > epsilon * scale
+    far = scale + 2 * epsilon * np.abs(residual) - epsilon**2 * scale
+    expected = w @ np.where(beyond, far, scale + residual**2 / scale)
+    assert loss(start)[0] == pytest.approx(expected, rel=1e-12)
+
+    def slopes(p):
+        return np.array([*loss(p)[1], *loss(p)[2:]])
+
+    assert check_grad(lambda p: loss(p)[0], slopes, start) < 1e-5
