@@ -17,7 +17,15 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 imagecorruptions = pytest.importorskip("imagecorruptions", reason="needs the extra corruptions")
 Image = pytest.importorskip("PIL.Image")
 
-from domaincal.datasets.batched import blur, constants, digital, jpeg, linear  # noqa: E402
+from domaincal.datasets.batched import (  # noqa: E402
+    blur,
+    constants,
+    digital,
+    jpeg,
+    linear,
+    weather,
+)
+from domaincal.datasets.batched.random_numbers import Random  # noqa: E402
 
 #: Without random numbers, so every pixel can be compared.
 EXACT = ("defocus_blur", "zoom_blur", "brightness", "contrast", "pixelate")
@@ -64,8 +72,13 @@ def statistics(made, clean):
     whole = ndimage.minimum_filter(whole, footprint=np.ones((3, 3)), axes=(1, 2))
     kept = (whole * rough * clean_rough).sum(axis=axes) / (whole * clean_rough**2).sum(axis=axes)
     left = rough - kept[:, None, None, None] * clean_rough
+    right, down = np.diff(made[:, 1:], axis=2), np.diff(made[:, :, 1:], axis=1)
     return np.column_stack([
         made.mean(axis=(1, 2)),
+        made[..., 0].mean(axis=(1, 2)) - made[..., 2].mean(axis=(1, 2)),
+        np.abs(right).mean(axis=axes),
+        np.abs(down).mean(axis=axes),
+        (right * down).mean(axis=axes),
         made.std(axis=axes),
         np.abs(made - clean).mean(axis=axes),
         np.abs(rough).mean(axis=axes),
@@ -83,7 +96,7 @@ def largest_score(a, b):
     return (np.maximum(np.abs(difference.mean(axis=0)) - 0.06, 0) / (error + 1e-3)).max()
 
 
-# 10 statistics of 45 pairs with 47 degrees of freedom: chance exceeds 5 in one seed of 250.
+# 14 statistics of 45 pairs with 47 degrees of freedom: chance exceeds 5 in one seed of 190.
 CHANCE = 5.0
 
 
@@ -173,6 +186,19 @@ def test_noise_has_its_distribution(table, severity):
             assert stats.chi2.sf(score, max(often.sum() - 1, 1)) > 1e-6, (name, value)
 
 
+def test_the_tables_are_the_published_ones(shared_data):
+    published = json.loads((shared_data.parent / "corruption-constants.json").read_text())
+    for table in CONSTANTS:
+        for name in CORRUPTIONS:
+            if (table, name) == ("imagenet", "elastic_transform"):
+                continue  # the package's own, as the file of constants says
+            for severity in SEVERITIES:
+                expected = np.atleast_1d(published[table][name][severity - 1])
+                ours = constants.constants_of(table, name, severity)
+                assert tuple(expected) == ours[: len(expected)]
+                assert len(ours) == len(expected) + 2 * (name == "frost")
+
+
 def _visited_one_by_one(pixels, down, right, reach):
     height, width = down.shape
     for h in range(height - reach, reach, -1):
@@ -221,6 +247,43 @@ def test_motion_is_the_packages_for_an_angle(size):
         for image, ours, angle in zip(images, made.permute(0, 2, 3, 1), angles, strict=True):
             package = imagecorruptions.corruptions._motion_blur(image, radius, sigma, angle)
             np.testing.assert_allclose(ours, package, atol=2e-3)
+
+
+def test_pieces_of_frost_are_whole_and_from_anywhere(monkeypatch):
+    """On pictures whose pixels say which picture, row and column they are."""
+    sizes = [(70, 80), (100, 66), (90, 90)]
+    pictures = [np.stack([np.full(size, k), *np.indices(size)], axis=-1).reshape(-1, 3)
+                for k, size in enumerate(sizes)]  # fmt: skip
+    table = torch.tensor([[0, 70, 80], [5600, 100, 66], [12200, 90, 90]])
+    pixels = torch.from_numpy(np.concatenate(pictures).astype(np.uint8))
+    monkeypatch.setattr(weather, "_pictures", lambda *_: (pixels, table))
+    black = torch.zeros(3000, 32, 40, 3, dtype=torch.uint8)
+    black[:, 0, 0, 0] = torch.arange(3000) % 256
+    black[:, 0, 0, 1] = torch.arange(3000) // 256
+    made = weather.frost(levels(black.numpy()), Random(black, 0), 0.0, 1.0, 1.1, 3).numpy()
+    which, top, left = made[:, :, 0, 0].T
+    assert (made[:, 0] == which[:, None, None]).all()
+    assert (made[:, 1] == top[:, None, None] + np.arange(32)[:, None]).all()
+    assert (made[:, 2] == left[:, None, None] + np.arange(40)).all()
+    assert stats.chisquare(np.unique(which, return_counts=True)[1]).pvalue > 1e-4
+    for k, (height, width) in enumerate(sizes):
+        for found, places in ((top, height - 32), (left, width - 40)):
+            counts = np.bincount(found[which == k].astype(int))
+            assert len(counts) == places  # the last place is left out, as in the package
+            assert stats.chisquare(counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("size", [(64, 64), (224, 500)])
+def test_pictures_of_frost_are_those_of_the_package(size, monkeypatch):
+    module = imagecorruptions.corruptions
+    pixels, table = weather._pictures(*size, 1.1, 6, torch.device("cpu"))
+    for k, (first, height, width) in enumerate(table.tolist()):
+        draws = iter([k, 2, 1])
+        monkeypatch.setattr(np.random, "randint", lambda *_, draws=draws: next(draws))
+        package = module.frost(np.zeros((*size, 3), np.uint8), 5)
+        ours = pixels[first : first + height * width].reshape(height, width, 3)
+        ours = 0.75 * ours[2 : 2 + size[0], 1 : 1 + size[1]].numpy()
+        np.testing.assert_array_equal(ours, package)
 
 
 def test_reading_between_pixels_is_scipys():
@@ -314,6 +377,8 @@ def test_arrays_and_tensors_of_any_layout_are_the_same(images):
     assert isinstance(made, np.ndarray)
     np.testing.assert_array_equal(made, batched(array, "fog", 2, constants="cifar"))
     array = np.ascontiguousarray(array.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)
+    np.testing.assert_array_equal(dc.corrupt(array, "fog", 2, constants="cifar"), made)
+    array = images[:3].copy()
     array.flags.writeable = False
     np.testing.assert_array_equal(dc.corrupt(array, "fog", 2, constants="cifar"), made)
     channels_first = torch.from_numpy(images[:3]).permute(0, 3, 1, 2).contiguous()
@@ -398,8 +463,12 @@ def _pixels(path):
 def test_a_folder_takes_the_constants_and_keeps_them(photos, tmp_path):
     options = {"names": ["fog", "elastic_transform"], "severities": [2], "constants": "cifar"}
     threads = torch.get_num_threads()
-    dc.corrupt_folder(photos, tmp_path / "out", **options)
-    assert torch.get_num_threads() == threads
+    try:
+        torch.set_num_threads(2)
+        dc.corrupt_folder(photos, tmp_path / "out", **options)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
     clean = _pixels(photos / "1.png")[None]
     for name in options["names"]:
         expected = dc.corrupt(clean, name, 2, constants="cifar")[0]
@@ -435,5 +504,7 @@ def test_the_verb_takes_constants(photos, tmp_path):
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert (document["n_written"], document["constants"]) == (3, "tiny-imagenet")
+    expected = dc.corrupt(_pixels(photos / "2.png")[None], "fog", 1, constants="tiny-imagenet")[0]
+    np.testing.assert_array_equal(_pixels(tmp_path / "out/fog/1/2.png"), expected)
     result = CliRunner().invoke(main, [*arguments, "--constants", "mnist"])
     assert result.exit_code == 2
