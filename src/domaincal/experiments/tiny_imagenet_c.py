@@ -42,6 +42,8 @@ def tiny_imagenet_c(
     track : callable, optional
         Wraps the epochs, and then the batches, to show progress.
     """
+    import torch
+
     from domaincal.extract import Corruptions, create_network, extract, load_network, train
 
     recipe: dict[str, Any] = {
@@ -56,7 +58,15 @@ def tiny_imagenet_c(
     else:
         images = TinyImageNet(folder, "train")
         trained = create_network(network, class_names=images.class_names, side=_SIDE, stem="small")
-        train(trained, images, checkpoint, validation=validation, track=track, **recipe)
+        train(
+            trained,
+            images,
+            checkpoint,
+            validation=validation,
+            compiled=torch.cuda.is_available(),
+            track=track,
+            **recipe,
+        )
     done = extract(
         trained, validation, made / f"{checkpoint.stem}-{constants}",
         corruptions=Corruptions(constants), batch_size=_BATCH, track=track,

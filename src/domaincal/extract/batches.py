@@ -1,9 +1,7 @@
 """Images of a set as batches of tensors: decoded and cut by processes, in a given order."""
 
-import multiprocessing
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import torch
@@ -51,14 +49,8 @@ def image_batches(
     n_jobs: int,
 ) -> Iterator[Tensor]:
     """Batches of the given rows: uint8 of shape (n, side, side, 3)."""
-    workers: dict[str, Any] = {}
-    if n_jobs > 0:
-        # Not forked from here: threads of BLAS or of the GPU may hold locks in this process.
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([__name__])  # imported once, not by every worker
-        workers = {"num_workers": n_jobs, "multiprocessing_context": context}
     loader: DataLoader[Tensor] = DataLoader(
-        _Cut(images, batches, preprocessing), batch_size=None, shuffle=False, **workers
+        _Cut(images, batches, preprocessing), batch_size=None, shuffle=False, num_workers=n_jobs
     )
     yield from loader
 

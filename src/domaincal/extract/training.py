@@ -60,6 +60,7 @@ def train(
     weight_decay: float = 5e-4,
     smallest_crop: float = 0.35,
     clip_norm: float | None = None,
+    compiled: bool = False,
     device: str | None = None,
     n_jobs: int | None = None,
     seed: int = 0,
@@ -92,6 +93,9 @@ def train(
         Part of the area of an image that is seen at least.
     clip_norm : float, optional
         Longer gradients are shortened to this.
+    compiled : bool, default False
+        Let torch compile the network first: that takes a minute, and makes epochs on a GPU about
+        twice as fast.
     device : str, optional
         By default the GPU if there is one.
     n_jobs : int, optional
@@ -121,6 +125,7 @@ def train(
         else _Shown(validation, preprocessing, chosen, batch_size, n_jobs, seed)
     )
     module = network.to(chosen).module
+    learner = torch.compile(module) if compiled else module
     optimiser = torch.optim.SGD(
         _parameters(module, weight_decay), lr=learning_rate, momentum=0.9, nesterov=True
     )
@@ -138,7 +143,7 @@ def train(
                 group["lr"] = rate
             seen = random_crops(batch, smallest_crop, draws)
             with torch.autocast(chosen.type, torch.bfloat16, enabled=chosen.type == "cuda"):
-                loss = functional.cross_entropy(module(seen).float(), labels)
+                loss = functional.cross_entropy(learner(seen).float(), labels)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             if clip_norm is not None:
