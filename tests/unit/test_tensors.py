@@ -10,10 +10,16 @@ from click.testing import CliRunner
 
 import domaincal as dc
 from domaincal import _tensors
+from domaincal.calibrators._sorted_logits import SortedLogits
 from domaincal.cli.main import main
 from domaincal.experiments.cells import Rows, compute_cell
 from domaincal.experiments.methods import Method
 from domaincal.selection.protocols import split_rows
+from domaincal.statistics.normal_equations import (
+    LinearMap,
+    sum_normal_equations,
+    sum_residuals,
+)
 from support import small_domains
 
 torch = pytest.importorskip("torch")
@@ -344,3 +350,68 @@ def test_torch_is_not_imported_for_arrays():
         "dc.concatenate([data, data]); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def test_sorted_logits_are_those_of_arrays(there):
+    data, arrays = there
+    for rows in (slice(3, 50), np.arange(5, 20)):
+        np.testing.assert_allclose(
+            np.asarray(SortedLogits(data.logits)[rows]), SortedLogits(arrays.logits)[rows],
+            rtol=1e-12, atol=1e-12,
+        )  # fmt: skip
+
+
+def test_integers_and_single_precision_are_joined_in_double(device):
+    parts = [
+        dc.CalibrationData(torch.ones((2, 3), dtype=kind, device=device))
+        for kind in (torch.int64, torch.float32)
+    ]
+    assert dc.concatenate(parts).logits.dtype == np.float64
+
+
+def test_the_row_is_named_also_where_a_sample_meets_it(device):
+    data = small_domains(n_rows=500)
+    logits = torch.tensor(data.logits, device=device)
+    logits[1600, 2] = torch.nan
+    with pytest.raises(dc.InputError, match=r"logits contains NaN \(row 1600, column 2\)"):
+        dc.TemperatureScaling().fit(logits, data.labels)
+
+
+@pytest.mark.parametrize("head", ["ridge", "huber", "krr", "knn"])
+def test_the_row_is_named_also_where_rows_are_left_out(head, device):
+    data = small_domains()
+    features = torch.tensor(data.features, device=device)
+    features[60::80, 2] = torch.nan  # a row of every domain
+    weight = np.ones(len(data))
+    weight[10:50] = 0.0
+    with pytest.raises(dc.InputError, match=r"features contains NaN \(row 60, column 2\)"):
+        dc.MultiDomainTemperatureScaling(head).fit(
+            data.logits, data.labels, features=features, domains=data.domains, sample_weight=weight
+        )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_of_least_squares(weighted, there):
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 4, 480)
+    weight = rng.uniform(0.5, 2.0, 480) if weighted else None
+    solution = LinearMap(rng.normal(size=4), 0.3)
+    targets = np.array([1.0, np.nan, 2.0, 0.5])
+    residuals = [
+        sum_residuals(
+            data.features, group, solution, targets, centre=np.full(4, 0.2), weight=weight
+        )
+        for data in there
+    ]
+    np.testing.assert_allclose(*residuals, rtol=1e-10)
+    assert np.abs(residuals[0]).min() > 1.0
+    part = np.array([0, 1, -1, 0])
+    sums = [
+        sum_normal_equations(
+            data.features, group, part=part, n_parts=2, weight=weight, fit_intercept=True
+        )
+        for data in there
+    ]
+    for found, expected in zip(*sums, strict=True):
+        for name in ("gram", "moments", "weight", "shift"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-10)
