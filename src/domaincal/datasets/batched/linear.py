@@ -106,7 +106,7 @@ def motion_blur(x: Tensor, radius: int, sigma: float, degrees: Tensor) -> Tensor
         from_column = (columns + right).clamp_(0, width - 1)
         index = (from_row[:, :, None] + from_column[:, None, :]).reshape(-1)
         shifted = pixels.index_select(0, index).reshape(n, -1)
-        made.addcmul_(shifted, inside * float(weights[step]))
+        made.addcmul_(shifted, inside.to(x.dtype) * float(weights[step]))
     return made.reshape(n, height, width, channels).permute(0, 3, 1, 2)
 
 
