@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,6 +33,11 @@ def choose_device(device: str | None) -> torch.device:
             "where torch sees a GPU."
         ) from error
     return chosen
+
+
+def fastest_convolutions() -> AbstractContextManager[Any]:
+    """Try the ways in which a GPU can do each convolution: batches are many and of one size."""
+    return torch.backends.cudnn.flags(enabled=True, benchmark=True)
 
 
 def worker_count(n_jobs: int | None) -> int:

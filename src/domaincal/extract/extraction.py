@@ -17,7 +17,7 @@ from domaincal._typing import Array, Track
 from domaincal._validation import check_count, check_option
 from domaincal.data import CalibrationData
 from domaincal.datasets.image_sets import ImageSet
-from domaincal.extract.batches import choose_device, worker_count
+from domaincal.extract.batches import choose_device, fastest_convolutions, worker_count
 from domaincal.extract.corruptions import Corruptions
 from domaincal.extract.networks import Network
 from domaincal.extract.sources import Batch, ImageRows, LoaderRows, RowSource
@@ -151,7 +151,7 @@ def extract(
     started = time.perf_counter()
     network.to(chosen)
     shard = _Shard(source, provenance, half=precision != "float32")
-    with ThreadPoolExecutor(1) as writer:
+    with ThreadPoolExecutor(1) as writer, fastest_convolutions():
         written: Future[None] | None = None
         for batch in source.batches(n_kept, chosen, track):
             shard.add(batch, *network.outputs(batch.images, getattr(torch, precision)))

@@ -18,7 +18,13 @@ from domaincal._errors import InputError
 from domaincal._typing import IntArray, Track
 from domaincal._validation import check_count, check_option
 from domaincal.datasets.image_sets import ImageSet
-from domaincal.extract.batches import choose_device, decoded, image_batches, worker_count
+from domaincal.extract.batches import (
+    choose_device,
+    decoded,
+    fastest_convolutions,
+    image_batches,
+    worker_count,
+)
 from domaincal.extract.networks import Network, save_network
 from domaincal.extract.preprocessing import Preprocessing
 from domaincal.extract.training_steps import learning_rates, random_crops
@@ -129,35 +135,40 @@ def train(
     optimiser = torch.optim.SGD(
         _parameters(module, weight_decay), lr=learning_rate, momentum=0.9, nesterov=True
     )
-    steps_per_epoch = len(images) // batch_size
-    rates = iter(learning_rates(schedule, epochs * steps_per_epoch, learning_rate))
+    rates = iter(learning_rates(schedule, epochs * (len(images) // batch_size), learning_rate))
+
+    def step(batch: Tensor, labels: Tensor) -> Tensor:
+        """Learn from a batch, and give its loss, which is not waited for."""
+        rate = next(rates)
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        with torch.autocast(chosen.type, torch.bfloat16, enabled=chosen.type == "cuda"):
+            loss = functional.cross_entropy(learner(batch).float(), labels)
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(module.parameters(), clip_norm)
+        optimiser.step()
+        return loss.detach()
+
     draws = torch.Generator(chosen).manual_seed(seed)
     records = []
-    for epoch in track(range(epochs)):
-        started = time.perf_counter()
-        module.train()
-        total = torch.zeros((), device=chosen)
-        for batch, labels in shown.shuffled():
-            rate = next(rates)
-            for group in optimiser.param_groups:
-                group["lr"] = rate
-            seen = random_crops(batch, smallest_crop, draws)
-            with torch.autocast(chosen.type, torch.bfloat16, enabled=chosen.type == "cuda"):
-                loss = functional.cross_entropy(learner(seen).float(), labels)
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            if clip_norm is not None:
-                torch.nn.utils.clip_grad_norm_(module.parameters(), clip_norm)
-            optimiser.step()
-            total += loss.detach()
-        mean_loss = float(total) / steps_per_epoch
-        if not np.isfinite(mean_loss):
-            raise InputError(
-                f"the loss is not finite in epoch {epoch + 1}; pass a smaller learning_rate than "
-                f"{learning_rate}, or clip_norm=1."
-            )
-        accuracy = float("nan") if held_out is None else _accuracy(network, held_out, chosen)
-        records.append((epoch + 1, mean_loss, accuracy, time.perf_counter() - started))
+    with fastest_convolutions():
+        for epoch in track(range(epochs)):
+            started = time.perf_counter()
+            module.train()
+            losses = [
+                step(random_crops(batch, smallest_crop, draws), labels)
+                for batch, labels in shown.shuffled()
+            ]
+            loss = float(torch.stack(losses).mean())
+            if not np.isfinite(loss):
+                raise InputError(
+                    f"the loss is not finite in epoch {epoch + 1}; pass a smaller learning_rate "
+                    f"than {learning_rate}, or clip_norm=1."
+                )
+            accuracy = float("nan") if held_out is None else _accuracy(network, held_out, chosen)
+            records.append((epoch + 1, loss, accuracy, time.perf_counter() - started))
     history = pd.DataFrame(records, columns=["epoch", "loss", "accuracy", "seconds"])
     network.provenance.update(
         {
