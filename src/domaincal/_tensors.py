@@ -180,7 +180,7 @@ def check_device(device: Any) -> Any:
     torch = require("torch", extra="torch", purpose=f"device={str(device)!r}")
     try:
         found = torch.device(device)
-        torch.zeros(1, device=found).cpu()
+        torch.zeros(1, dtype=torch.float64, device=found).cpu()  # sums are of double precision
     except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         there = ["cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]

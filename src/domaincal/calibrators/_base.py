@@ -26,7 +26,9 @@ def _as_the_logits(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def predict(self: Any, *logits: ArrayLike, **given: Any) -> Any:
-        return as_given(method(self, *logits, **given), logits[0] if logits else given["logits"])
+        return as_given(
+            method(self, *logits, **given), logits[0] if logits else given.get("logits")
+        )
 
     return predict
 
