@@ -1,5 +1,6 @@
 """The aligned arrays of one data set."""
 
+import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ import numpy as np
 
 from domaincal._errors import InputError
 from domaincal._tensors import check_device, host_array, join, move, on_device, place_of
-from domaincal._typing import Array, ArrayLike
+from domaincal._typing import Array, ArrayLike, IntArray
 from domaincal._validation import (
     check_class_names,
     check_domains,
@@ -17,6 +18,7 @@ from domaincal._validation import (
     check_labels,
     check_logits,
 )
+from domaincal._validation.arrays import require_rows
 from domaincal.data.fingerprint import fingerprint
 
 _LONGEST_NAME = 1000
@@ -62,6 +64,7 @@ class CalibrationData:
     groups: Array | None = None
     class_names: tuple[str, ...] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    _coded: dict[str, tuple[IntArray, Array]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         # Frozen for users; here the arguments become arrays.
@@ -77,9 +80,13 @@ class CalibrationData:
             put("labels", check_labels(self.labels, n_rows=n, n_classes=n_classes, names=names))
         if self.features is not None:
             put("features", check_features(self.features, n_rows=n, needed_by="CalibrationData"))
+        coded = {}
         for name in ("domains", "groups"):
             if getattr(self, name) is not None:
-                put(name, _ids(getattr(self, name), n_rows=n, name=name))
+                codes, ids = _ids(getattr(self, name), n_rows=n, name=name)
+                coded[name] = (codes, ids)
+                put(name, ids[codes])
+        put("_coded", coded)
         put("provenance", _checked_provenance(self.provenance))
 
     def __len__(self) -> int:
@@ -92,7 +99,7 @@ class CalibrationData:
         if self.domains is not None:
             parts.append(_count(len(self.domain_names), "domain"))
         if self.groups is not None:
-            parts.append(_count(len(np.unique(self.groups)), "group"))
+            parts.append(_count(len(self.group_codes[1]), "group"))
         if self.labels is None:
             parts.append("no labels")
         return f"{type(self).__name__}({', '.join(parts)})"
@@ -102,7 +109,21 @@ class CalibrationData:
         """Sorted names of the domains."""
         if self.domains is None:
             raise InputError("this CalibrationData has no domains; pass domains=... to make it.")
-        return np.unique(self.domains)
+        return self.domain_codes[1].copy()
+
+    @property
+    def domain_codes(self) -> tuple[IntArray, Array]:
+        """Number of each row's domain among the sorted names, and those; one where none is known.
+
+        Names are compared once: with many rows that takes longer than all sums over them.
+        """
+        return self._coded.get("domains", (np.zeros(len(self), np.int64), np.array(["all"])))
+
+    @property
+    def group_codes(self) -> tuple[IntArray, Array]:
+        """Number of each row's group among the sorted names, and those; if none, each row's own."""
+        rows = np.arange(len(self))
+        return self._coded.get("groups", (rows, rows))
 
     def fingerprint(self) -> str:
         """Short text that tells these rows from others; fitted calibrators remember it."""
@@ -133,19 +154,17 @@ class CalibrationData:
             raise InputError(
                 f"rows do not fit the {len(self)} rows of the data: {error}."
             ) from error
-
-        def chosen(values: Array | None) -> Array | None:
-            return None if values is None else values[index]
-
-        return CalibrationData(
-            logits,
-            labels=chosen(self.labels),
-            features=chosen(self.features),
-            domains=chosen(self.domains),
-            groups=chosen(self.groups),
-            class_names=self.class_names,
-            provenance=self.provenance,
-        )
+        require_rows(logits, "logits")
+        # What was checked needs no check again: that would take longer than the choice.
+        part = copy.copy(self)
+        chosen: dict[str, Any] = {"logits": logits, "provenance": dict(self.provenance)}
+        for name in ("labels", "features", "domains", "groups"):
+            if getattr(self, name) is not None:
+                chosen[name] = getattr(self, name)[index]
+        coded = {name: _recoded(codes[index], ids) for name, (codes, ids) in self._coded.items()}
+        for name, value in {**chosen, "_coded": coded}.items():
+            object.__setattr__(part, name, value)
+        return part
 
     def to(self, device: Any) -> "CalibrationData":
         """The same rows with logits and features on a device, such as ``"cuda"``.
@@ -168,8 +187,9 @@ class CalibrationData:
 
     def by_domain(self) -> Iterator[tuple[Any, "CalibrationData"]]:
         """Name and rows of each domain, in the order of the names."""
-        for name in self.domain_names.tolist():
-            yield name, self.select(self.domains == name)
+        names = self.domain_names.tolist()
+        for number, name in enumerate(names):
+            yield name, self.select(self.domain_codes[0] == number)
 
 
 def concatenate(parts: Sequence[CalibrationData]) -> CalibrationData:
@@ -246,11 +266,17 @@ def _kind(ids: Array | None) -> str | None:
     return None if ids is None else "integers" if ids.dtype.kind in "iu" else "strings"
 
 
-def _ids(values: ArrayLike, *, n_rows: int, name: str) -> Array:
-    """One integer or string for each row; strings as numpy's own, which files can hold."""
+def _recoded(codes: IntArray, names: Array) -> tuple[IntArray, Array]:
+    """Codes among those of the names that occur."""
+    there = np.bincount(codes, minlength=len(names)) > 0
+    return (np.cumsum(there) - 1)[codes], names[there]
+
+
+def _ids(values: ArrayLike, *, n_rows: int, name: str) -> tuple[IntArray, Array]:
+    """Code of each row, and the integers or strings; strings as numpy's own, as files hold them."""
     codes, names = check_domains(values, n_rows=n_rows, needed_by="CalibrationData", name=name)
     if names.dtype.kind in "iu":
-        return names[codes]
+        return codes, names
     for text in names:
         # Numpy's strings are all as long as the longest, and end before a zero character.
         if len(text) > _LONGEST_NAME or "\0" in text:
@@ -258,7 +284,7 @@ def _ids(values: ArrayLike, *, n_rows: int, name: str) -> Array:
                 f"{name} contains {text[:40]!r}..., which is too long or holds a zero character; "
                 f"use names of at most {_LONGEST_NAME} characters."
             )
-    return names.astype(str)[codes]
+    return codes, names.astype(str)
 
 
 def _checked_provenance(provenance: Any) -> dict[str, Any]:

@@ -5,10 +5,9 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from domaincal._errors import InputError
-from domaincal._typing import Array
+from domaincal._typing import Array, ArrayLike
 from domaincal._validation import check_option, random_generator
 from domaincal.data.container import CalibrationData
 
@@ -57,7 +56,7 @@ def half_mask(
         return _balanced_groups(data, rng)
     codes = np.zeros(len(data), int)
     if data.domains is not None:
-        codes, _ = pd.factorize(data.domains, sort=True)
+        codes, _ = data.domain_codes
     for k in range(codes.max() + 1):
         rows = rng.permutation(np.flatnonzero(codes == k))
         first[rows[: (len(rows) + 1) // 2]] = True
@@ -68,22 +67,20 @@ def half_mask(
 
 def _balanced_groups(data: CalibrationData, rng: np.random.Generator) -> Array:
     """Rows of the groups of the first half: of every domain as nearly half as its groups allow."""
-    group, groups = pd.factorize(np.asarray(data.groups), sort=True)
+    group, groups = data.group_codes
     if len(groups) < 2:
         raise InputError("all rows are of one group; by='group' needs at least two.")
-    domain = np.zeros(len(data), int)
-    if data.domains is not None:
-        domain, _ = pd.factorize(data.domains, sort=True)
-    n_domains = int(domain.max()) + 1
+    domain, domains = data.domain_codes
+    n_domains = len(domains)
     cells, counts = np.unique(group * n_domains + domain, return_counts=True)
     starts = np.searchsorted(cells, np.arange(len(groups) + 1) * n_domains)
     surplus = np.zeros(n_domains)  # rows of the first half less those of the second
     first = np.zeros(len(groups), bool)
     for k in rng.permutation(len(groups)):
         own = slice(starts[k], starts[k + 1])
-        domains, rows = cells[own] - k * n_domains, counts[own]
-        first[k] = surplus[domains] @ rows <= 0
-        surplus[domains] += rows if first[k] else -rows
+        places, rows = cells[own] - k * n_domains, counts[own]
+        first[k] = surplus[places] @ rows <= 0
+        surplus[places] += rows if first[k] else -rows
     if first.all():
         first[rng.integers(len(groups))] = False
     return np.asarray(first[group])
@@ -119,8 +116,14 @@ def split_domains(
     >>> split_domains(data, "*-[12]")[1].domain_names.tolist()
     ['domain-1', 'domain-2']
     """
-    outside = pd.Series(data.domains).isin(matching_domains(data, ood)).to_numpy()
+    outside = rows_of(data, matching_domains(data, ood))
     return data.select(~outside), data.select(outside)
+
+
+def rows_of(data: CalibrationData, domains: ArrayLike) -> Array:
+    """Which rows are of one of the domains."""
+    codes, names = data.domain_codes
+    return np.asarray(np.isin(names, domains)[codes])
 
 
 def matching_domains(data: CalibrationData, ood: str | Iterable[Any]) -> Array:

@@ -13,6 +13,7 @@ from domaincal._errors import DomaincalWarning, InputError
 from domaincal._tensors import check_device
 from domaincal._typing import Track
 from domaincal.data import CalibrationData
+from domaincal.data.splits import rows_of
 from domaincal.experiments.cells import Rows, cell_path, compute_cell, read_cell, write_cell
 from domaincal.experiments.data_sources import DataSource
 from domaincal.experiments.definition import Asked, Experiment, asked_by
@@ -208,8 +209,8 @@ def _require_needs(network: str, data: CalibrationData, cell: Asked) -> None:
 
 
 def _split(data: CalibrationData, cell: Asked, seed: int) -> Rows:
-    names, counts = np.unique(np.asarray(data.domains), return_counts=True)
-    count = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    codes, names = data.domain_codes
+    count = dict(zip(names.tolist(), np.bincount(codes).tolist(), strict=True))
     ind, ood = cell.partition.choose(count, seed=seed)
-    rows = data.select(np.isin(np.asarray(data.domains), [*ind, *ood]))
+    rows = data.select(rows_of(data, [*ind, *ood]))
     return Rows.of(*split_rows(rows, ood=ood, by=cell.split, random_state=seed))

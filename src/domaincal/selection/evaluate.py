@@ -9,7 +9,6 @@ import pandas as pd
 
 from domaincal._tensors import array_or_rows, host_array, on_device
 from domaincal._typing import Array
-from domaincal._validation import check_domains
 from domaincal.data import CalibrationData
 from domaincal.kernels.rows import predicted_classes
 from domaincal.metrics import brier_score, negative_log_likelihood
@@ -122,19 +121,20 @@ def bin_scores(sums: BinSums) -> tuple[Any, ...]:
 def domain_scores(fitted: Any, test: CalibrationData, *, n_bins: int) -> Iterator[DomainScores]:
     """Scores of a fitted calibrator on each domain of ``test``."""
     y = labels_of(test, "test")
-    domains = np.full(len(test), "all") if test.domains is None else test.domains
-    codes, names = check_domains(domains, n_rows=len(test), needed_by="score_table")
     require_same_classes(fitted, test)
     test = readable_by(fitted, test)
     elements = _DEVICE_ELEMENTS if on_device(test.logits) else _ELEMENTS
-    for block in _blocks(domain_rows(codes, names), elements // test.logits.shape[1]):
+    for block in _blocks(domain_rows(*test.domain_codes), elements // test.logits.shape[1]):
         rows = np.concatenate([own for _, own in block])
-        part = test.select(rows)
-        given = {"features": part.features, "domains": part.domains}
-        hits = predicted_classes(part.logits) == y[rows]
-        confidences = host_array(fitted.predict_confidence(part.logits, **given))
+        z = test.logits[rows]
+        given = {
+            "features": None if test.features is None else test.features[rows],
+            "domains": None if test.domains is None else test.domains[rows],
+        }
+        hits = predicted_classes(z) == y[rows]
+        confidences = host_array(fitted.predict_confidence(z, **given))
         # In float64: what single precision rounds to 0 keeps its price.
-        p = fitted.predict_proba(part.logits.astype(np.float64), **given)
+        p = fitted.predict_proba(z.astype(np.float64), **given)
         ends = np.cumsum([len(own) for _, own in block])
         for (name, own), end in zip(block, ends, strict=True):
             here = slice(end - len(own), end)

@@ -15,6 +15,7 @@ from domaincal.data.splits import (
     domains_to_leave_out,
     half_mask,
     matching_domains,
+    rows_of,
     split_by,
 )
 from domaincal.selection.evaluate import score_table
@@ -80,7 +81,7 @@ def split_rows(
     asked = [ood] if isinstance(ood, str) else ood
     outside = np.zeros(len(data), bool)
     if not isinstance(asked, Sized) or len(asked):
-        outside = pd.Series(data.domains).isin(matching_domains(data, asked)).to_numpy()
+        outside = rows_of(data, matching_domains(data, asked))
     first = np.zeros(len(data), bool)
     first[~outside] = half_mask(data.select(~outside), by=by, random_state=random_state)
     parts = {"InD": ~first & ~outside}
@@ -158,15 +159,18 @@ def evaluate_leave_one_domain_out(
 
 def _in_groups_of(data: CalibrationData, rows: Array) -> Array:
     """Which rows are of a group that occurs among ``rows``."""
-    groups = np.asarray(data.groups)
-    return pd.Series(groups).isin(pd.unique(groups[rows])).to_numpy()
+    codes, names = data.group_codes
+    there = np.zeros(len(names), bool)
+    there[codes[rows]] = True
+    return there[codes]
 
 
 def _warn_of_unscored(data: CalibrationData, scored: Array, *, stacklevel: int) -> None:
     """Domains of a single row, or of groups that were all fitted, do not appear in the table."""
     if data.domains is None:
         return
-    missing = sorted(set(data.domains.tolist()) - set(data.domains[scored].tolist()))
+    codes, names = data.domain_codes
+    missing = np.delete(names, np.unique(codes[scored])).tolist()
     if missing:
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         warnings.warn(

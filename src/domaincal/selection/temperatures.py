@@ -38,7 +38,7 @@ def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
     own = DomainTemperatureScaling().fit(data.logits, y, domains=data.domains)
     learned = own.domain_temperatures_
     columns = {
-        "domain": learned.index, "n": np.unique(np.asarray(data.domains), return_counts=True)[1],
+        "domain": learned.index, "n": np.bincount(data.domain_codes[0]),
         "learned": learned.to_numpy(), "standard_error": own.domain_standard_errors_.to_numpy(),
     }  # fmt: skip
     return pd.DataFrame(columns).join(predicted_temperatures(fitted, data), on="domain")
@@ -50,8 +50,10 @@ def predicted_temperatures(fitted: Any, data: CalibrationData) -> pd.DataFrame:
     predicted = fitted.predict_temperature(
         rows.logits, features=rows.features, domains=rows.domains
     )
-    grouped = pd.Series(host_array(predicted)).groupby(np.asarray(data.domains))
-    return pd.DataFrame({
+    codes, names = data.domain_codes
+    grouped = pd.Series(host_array(predicted)).groupby(codes)
+    table = pd.DataFrame({
         "predicted": grouped.median(), "low": grouped.quantile(0.05),
         "high": grouped.quantile(0.95),
     })  # fmt: skip
+    return table.set_axis(pd.Index(names, name="domain"))
