@@ -12,7 +12,8 @@ from domaincal.cli.options import json_option, results_option
 @click.option("--list", "listing", is_flag=True, help="List what can be made, and stop.")
 @click.option(
     "--experiment", "experiments", multiple=True, default=["digits-c"], show_default=True,
-    help="A TOML file, or digits-c, tiny-imagenet-c, imagenet-c, rxrx1 or gldv2. Can be repeated.",
+    help="A TOML file, or digits-c, tiny-imagenet-c, tiny-imagenet-c-mild, imagenet-c, rxrx1 or "
+    "gldv2. Can be repeated.",
 )  # fmt: skip
 @click.option(
     "--data", type=click.Path(path_type=Path),

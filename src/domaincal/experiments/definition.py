@@ -18,7 +18,9 @@ from domaincal.experiments.partitions import CORRUPTION_PARTITIONS, PARTITION_KE
 
 _KEYS = ("name", "bins", "repeats", "seed", "splits", "data", "partitions", "methods")
 #: Experiments that come with domaincal, by name.
-SHIPPED = ("digits-c", "tiny-imagenet-c", "imagenet-c", "rxrx1", "gldv2")
+SHIPPED = (
+    "digits-c", "tiny-imagenet-c", "tiny-imagenet-c-mild", "imagenet-c", "rxrx1", "gldv2",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def read_experiment(
     ----------
     path : path or name
         Of the file, or of an experiment that comes with domaincal: ``digits-c``,
-        ``tiny-imagenet-c``, ``imagenet-c``, ``rxrx1``, ``gldv2``.
+        ``tiny-imagenet-c``, ``tiny-imagenet-c-mild``, ``imagenet-c``, ``rxrx1``, ``gldv2``.
     data : path, optional
         The folder of the data; by default that of the file.
 

@@ -1,0 +1,144 @@
+"""``domaincal train`` and ``extract``, and the experiment that uses both, on a made-up data set."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import domaincal as dc
+from domaincal.cli import main
+from domaincal.extract import load_network
+from trees import encoded, tiny_imagenet, write_tree, write_zip
+
+FAST = (
+    "--network", "resnet10t", "--side", "64", "--stem", "small", "--epochs", "1",
+    "--batch-size", "3", "--learning-rate", "0.01", "--device", "cpu", "--jobs", "0",
+)  # fmt: skip
+
+
+def run(*arguments: object, status: int = 0) -> str:
+    done = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert done.exit_code == status, done.output
+    return done.output
+
+
+@pytest.fixture
+def images(tmp_path):
+    files = tiny_imagenet(picture=partial(encoded, side=64), per_class=2)
+    return write_zip(tmp_path / "tiny" / "all.zip", files).parent
+
+
+def test_train_then_extract_then_evaluate(images, tmp_path):
+    network, rows = tmp_path / "n.safetensors", tmp_path / "rows"
+    said = run("train", "tiny-imagenet", images, network, *FAST, "--validation-split", "val")
+    assert "resnet10t: 1 epochs of 6 images" in said
+    assert "accuracy" in said
+    extract = ("extract", "tiny-imagenet", images, rows, "--network", network, "--device", "cpu",
+               "--jobs", "0", "--batch-size", "5", "--corrupt", "tiny-imagenet")  # fmt: skip
+    assert "456 images in" in run(*extract)
+    data = dc.read(rows)
+    assert len(data) == 76 * 6
+    assert len(data.domain_names) == 76
+    assert data.logits.shape[1] == 3
+    assert data.provenance["network"] == "resnet10t"
+    assert data.provenance["corruptions"]["constants"] == "tiny-imagenet"
+    assert "has all 456 rows already" in run(*extract)
+    again = json.loads(run(*extract, "--json"))
+    assert (again["document"], again["n_rows"], again["n_kept"]) == (
+        "domaincal extraction",
+        456,
+        456,
+    )
+    refused = run(*extract, "--seed", "1", status=1)
+    assert "was made with another corruptions" in refused
+
+
+def test_train_prints_json_and_replaces_nothing(images, tmp_path):
+    network = tmp_path / "n.safetensors"
+    train = ("train", "tiny-imagenet", images, network, *FAST)
+    printed = json.loads(run(*train, "--json"))
+    assert printed["document"] == "domaincal training"
+    assert [row["epoch"] for row in printed["history"]] == [1]
+    assert printed["history"][0]["accuracy"] is None
+    assert printed["provenance"] == load_network(network).provenance
+    assert "exists; pass --force" in run(*train, status=1)
+    run(*train, "--force")
+
+
+def test_any_folder_with_a_table(tmp_path):
+    files = {f"{name}.png": encoded(value, format="PNG", side=40)
+             for name, value in (("a", 10), ("b", 200), ("c", 20), ("d", 220))}  # fmt: skip
+    folder = write_tree(tmp_path / "photos", files)
+    table = folder / "photos.csv"
+    table.write_text(
+        "path,label,domain\na.png,dark,x\nb.png,bright,x\nc.png,dark,y\nd.png,bright,y\n"
+    )
+    network = tmp_path / "n.safetensors"
+    options = ("--network", "resnet10t", "--side", "32", "--stem", "small", "--epochs", "1",
+               "--batch-size", "2", "--device", "cpu", "--jobs", "0")  # fmt: skip
+    run("train", "table", table, network, *options)
+    run("extract", "table", table, tmp_path / "rows", "--network", network, "--jobs", "0")
+    data = dc.read(tmp_path / "rows")
+    assert data.class_names == ("bright", "dark")
+    assert data.labels.tolist() == [1, 0, 1, 0]
+    assert data.domains.tolist() == ["x", "x", "y", "y"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (("--network", "none.safetensors"), 1, "there is no file none.safetensors"),
+        (("--network", "resnet-51"), 1, "there is no network 'resnet-51'; choose from resnet-50"),
+        (("--network", "resnet10t", "--split", "x"), 1, "has no split 'x'; it has val, train"),
+        ((), 2, "Missing option '--network'"),
+        (("--network", "resnet10t", "--corrupt", "mnist"), 2, "'mnist' is not one of"),
+    ],
+)  # fmt: skip
+def test_what_extract_refuses(arguments, status, message, images, tmp_path):
+    said = run("extract", "tiny-imagenet", images, tmp_path / "rows", *arguments, status=status)
+    assert message in said
+    assert not (tmp_path / "rows").exists()
+
+
+def test_a_place_without_images(tmp_path):
+    said = run("train", "tiny-imagenet", tmp_path, tmp_path / "n.safetensors", *FAST, status=1)
+    assert "expected tiny-imagenet-200/train, tiny-imagenet-200/val or .zip files" in said
+
+
+def test_the_experiment_makes_what_it_needs_once(images, tmp_path):
+    definition = tmp_path / "small.toml"
+    definition.write_text("""
+        name = "small"
+        partitions = ["unseen-severity-5"]
+        methods = {TS = "ts", oracle = "oracle"}
+        [data]
+        Small = {source = "tiny-imagenet-c", network = "resnet10t", epochs = 1}
+        "Other constants" = {source = "tiny-imagenet-c", network = "resnet10t", epochs = 1, constants = "cifar"}
+    """)  # noqa: E501
+    out = tmp_path / "out"
+    make = ("reproduce", "summary", "--experiment", definition, "--data", images, "-o", out)
+    run(*make, "--network", "Small")
+    made = {path.name for path in (out / "made").iterdir()}
+    assert len(made) == 2  # a network and its rows
+    network = next((out / "made").glob("*.safetensors"))
+    before = network.stat().st_mtime_ns
+    printed = run(*make)
+    assert "small, Small" in printed
+    assert "small, Other constants" in printed
+    assert len(list((out / "made").iterdir())) == 3  # other rows of the same network
+    assert network.stat().st_mtime_ns == before
+    assert "has no network 'Large'; choose from Small, Other" in run(
+        *make, "--network", "Large", status=1
+    )
+    table = dc.read_experiment(definition, data=images)
+    assert [source.network for source in table.sources] == ["Small", "Other constants"]
+
+
+def test_the_shipped_experiment_knows_the_seven():
+    experiment = dc.read_experiment("tiny-imagenet-c")
+    assert len(experiment.sources) == 7
+    assert experiment.bins == 100
+    assert np.all([method.name for method in experiment.methods][:3] == ["MSP", "TS", "MD-TS"])
+    assert len(dc.read_experiment("tiny-imagenet-c-mild").sources) == 1
