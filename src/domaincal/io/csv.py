@@ -78,6 +78,8 @@ def _frame(path: Path, columns: list[str], layout: Layout) -> pd.DataFrame:
         "encoding": _ENCODING, "index_col": False, "names": columns, "header": 0,
         "keep_default_na": False, "na_values": {name: list(_MISSING) for name in numeric},
     }  # fmt: skip
+    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):  # later ones always read exactly
+        options["float_precision"] = "round_trip"
     # All columns, for only then are rows with more cells than the header an error.
     types = {**dict.fromkeys(columns, object), **dict.fromkeys(numeric, np.float64)}
     with warnings.catch_warnings():
