@@ -2,9 +2,12 @@
 
 Arguments are tensors on one device. Rows are read in chunks whose temporaries stay near the caches
 of a GPU, in float32 lanes (float64 for float64 logits) with float64 totals. Nothing waits for the
-device inside a loop. A fused kernel would take the place of :func:`temperature_sums` alone.
+device inside a loop. Where there is Triton, :mod:`domaincal.kernels.fused` makes the sums of a
+temperature, which every fit asks for again and again.
 """
 
+import functools
+import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +16,8 @@ from domaincal._typing import Array, FloatArray
 
 # Of each temporary, of which there are two.
 _CHUNK_BYTES = 1 << 25
+# Of a fused kernel, which writes 48 bytes for each.
+_FUSED_ROWS = 1 << 23
 
 
 def temperature_sums(
@@ -31,6 +36,16 @@ def temperature_sums(
     torch = loaded_torch()
     lane, n_classes = _lanes(logits), logits.shape[1]
     totals = torch.zeros((n_groups, 6), dtype=torch.float64, device=logits.device)
+    fused = _fused(logits.device) if lane == torch.float32 and logits.stride(1) == 1 else None
+    if fused is not None and n_classes <= fused.MOST_CLASSES:
+        for start in range(0, len(logits), _FUSED_ROWS):
+            rows = slice(start, start + _FUSED_ROWS)
+            own = [None if a is None else a[rows] for a in (weight, group)]
+            totals += fused.temperature_sums(
+                logits[rows], labels[rows], beta[rows] if len(beta) > 1 else beta,
+                weight=own[0], group=own[1], n_groups=n_groups,
+            )  # fmt: skip
+        return _to_host(totals)
     chunks = list(_chunks(logits, lane))
     d_buffer = torch.empty((chunks[0].stop, n_classes), dtype=lane, device=logits.device)
     p_buffer = torch.empty_like(d_buffer)
@@ -182,6 +197,24 @@ def sorted_and_centred(logits: Any) -> Any:
 def first_class(logits: Any) -> Array:
     """First class with the largest logit."""
     return _to_host(logits.argmax(1))
+
+
+@functools.cache
+def _fused(device: Any) -> Any:
+    """The fused kernels, if they can be compiled here: that needs Triton and a C compiler."""
+    torch = loaded_torch()
+    if device.type != "cuda" or importlib.util.find_spec("triton") is None:
+        return None
+    try:
+        from domaincal.kernels import fused
+
+        ones = torch.ones((1, 2), device=device)
+        fused.temperature_sums(
+            ones, ones[0, :1].long(), ones[0, :1].double(), weight=None, group=None, n_groups=1
+        )
+    except Exception:  # whatever keeps it from being compiled, torch's own operations do it too
+        return None
+    return fused
 
 
 def _lanes(logits: Any) -> Any:
