@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, strategies as st
 
 import domaincal as dc
 from support import small_domains
@@ -260,3 +261,42 @@ def test_every_label_counts_in_the_fingerprint_of_many_rows():
         labels = y.copy()
         labels[row] = (labels[row] + 1) % 3
         assert dc.CalibrationData(z, labels=labels).fingerprint() != data.fingerprint()
+
+
+@given(
+    st.lists(st.sampled_from(["b", "a", "night", "c"]), min_size=1, max_size=30), st.data(),
+    st.booleans(),
+)  # fmt: skip
+def test_codes_are_those_of_the_names_that_occur(names, draw, integers):
+    """Of all rows, of chosen ones, and of chosen ones of those."""
+    ids = [len(name) for name in names] if integers else names
+    data = dc.CalibrationData(np.zeros((len(ids), 2)), domains=ids, groups=ids[::-1])
+    for _ in range(3):
+        for values, (codes, found) in (
+            (data.domains, data.domain_codes), (data.groups, data.group_codes)
+        ):  # fmt: skip
+            expected, inverse = np.unique(values, return_inverse=True)
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(codes, inverse)
+        np.testing.assert_array_equal(data.domain_names, np.unique(data.domains))
+        rows = draw.draw(st.lists(st.integers(0, len(data) - 1), min_size=1, max_size=30))
+        data = data.select(rows)
+
+
+def test_rows_without_domains_or_groups_have_codes_too():
+    data = dc.CalibrationData(np.zeros((3, 2)))
+    assert data.domain_codes[0].tolist() == [0, 0, 0]
+    assert data.domain_codes[1].tolist() == ["all"]
+    assert data.group_codes[0].tolist() == [0, 1, 2]
+
+
+def test_a_choice_of_rows_is_independent_of_the_whole():
+    data = dc.CalibrationData(
+        np.zeros((3, 2)), domains=["a", "b", "a"], provenance={"network": "mine"}
+    )
+    part = data.select([0, 2])
+    part.provenance["network"] = "other"
+    part.domain_names[0] = "z"
+    assert data.provenance["network"] == "mine"
+    assert part.domain_names.tolist() == ["a"]
+    assert data.domain_names.tolist() == ["a", "b"]
