@@ -38,8 +38,9 @@ types: $(VENV)/.installed
 layers: $(VENV)/.installed
 	$(BIN)/lint-imports
 
-# Two workers on two cores: BLAS threads of their own would only get in each other's way.
+# Two workers on two cores: threads of BLAS and torch would only get in each other's way.
 tests bare: export OPENBLAS_NUM_THREADS := 1
+tests bare: export MKL_NUM_THREADS := 1
 
 tests: $(VENV)/.installed
 	$(BIN)/pytest -n 2
