@@ -12,8 +12,10 @@ import pytest
 import torch
 
 import domaincal as dc
-from domaincal.extract import Corruptions, Network, extract
+from domaincal.extract import Corruptions, Network, Preprocessing, extract
 from networks.conftest import photos, small_network
+
+PLAIN = Preprocessing(side=16)
 
 
 def rows(tmp_path, name, network=None, images=None, **options):
@@ -21,6 +23,13 @@ def rows(tmp_path, name, network=None, images=None, **options):
     network = small_network() if network is None else network
     done = extract(network, photos() if images is None else images, tmp_path / name, **options)
     return done.store.read()
+
+
+def darker() -> dc.ImageSet:
+    """The same labels, other pixels."""
+    images = photos()
+    images.images = images.images // 2
+    return images
 
 
 def same(one: dc.CalibrationData, other: dc.CalibrationData) -> None:
@@ -34,6 +43,7 @@ def test_rows_are_those_of_the_images(tmp_path):
     network, images = small_network(), photos()
     data = rows(tmp_path, "rows", network, images)
     pixels = torch.from_numpy(np.stack([images.images[k] for k in range(len(images))]))
+    network.module.eval()
     logits, features = network.outputs(network.preprocessing.normalise(pixels))
     np.testing.assert_allclose(data.logits, logits, rtol=1e-5)
     np.testing.assert_allclose(data.features, features, rtol=1e-5)
@@ -62,10 +72,72 @@ def test_a_loader_gives_the_same_rows(tmp_path):
 
     one = rows(tmp_path, "one", network, images)
     same(one, rows(tmp_path, "loader", network, loader()))
-    # Of a loader that was cut off in the middle of a shard, the rest follows.
+    # Of a loader that was cut off in the middle of a batch, the rest follows.
     first = list(loader())[:2]
+    first[1] = tuple(values[:4] for values in first[1])
     rows(tmp_path, "cut", network, first)
     same(one, rows(tmp_path, "cut", network, list(loader())))
+
+
+def test_a_loader_in_another_order_is_noticed(tmp_path):
+    batches = [(torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 0, 1]))] * 2
+    rows(tmp_path, "rows", images=batches[:1])
+    with pytest.raises(dc.InputError, match=r"other labels than .* from row 0 on; .*shuffle=False"):
+        rows(tmp_path, "rows", images=[(batches[0][0], torch.tensor([1, 0, 1, 0])), batches[1]])
+    with pytest.raises(dc.InputError, match=r"gives 2 rows, and .* has 4; load the same"):
+        rows(tmp_path, "rows", images=[(batches[0][0][:2], batches[0][1][:2])])
+    with pytest.raises(dc.InputError, match="the loader gives no batch"):
+        rows(tmp_path, "none", images=[])
+    assert len(rows(tmp_path, "rows", images=batches)) == 8
+
+
+def test_images_of_some_of_the_classes_have_the_numbers_of_the_network(tmp_path):
+    network = small_network(n_classes=3)
+    network.class_names = ("bright", "grey", "dark")
+    data = rows(tmp_path, "rows", network, photos())
+    assert data.class_names == network.class_names
+    np.testing.assert_array_equal(data.labels, np.array([2, 0])[photos().labels])
+    assert data.logits.shape == (40, 3)
+
+
+class Failing:
+    """Images of which one cannot be had."""
+
+    def __init__(self, error):
+        self.error, self.images = error, photos().images
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        if index == 38:
+            raise self.error
+        return self.images[index]
+
+
+@pytest.mark.parametrize("n_jobs", [0, 2])
+def test_what_is_done_before_an_error_is_kept(n_jobs, tmp_path):
+    images = photos()
+    images.images = Failing(dc.FileFormatError("photo 38 cannot be decoded; mend or remove it."))
+    with pytest.raises(dc.FileFormatError, match=r"^photo 38 cannot be decoded; mend or remove it"):
+        rows(tmp_path, "rows", images=images, batch_size=2, n_jobs=n_jobs)
+    assert len(dc.Store(tmp_path / "rows")) == 38
+
+
+def test_what_is_done_before_ctrl_c_is_kept(tmp_path):
+    images = photos()
+    images.images = Failing(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        rows(tmp_path, "rows", images=images, batch_size=2)
+    assert len(dc.Store(tmp_path / "rows")) == 38
+
+
+def test_a_shard_is_closed_after_a_while(tmp_path, monkeypatch):
+    from domaincal.extract import extraction
+
+    monkeypatch.setattr(extraction, "_SHARD_SECONDS", 0.0)
+    rows(tmp_path, "rows", batch_size=10)
+    assert len(list((tmp_path / "rows").glob("part-*"))) == 4
 
 
 def test_a_module_and_its_layer(tmp_path):
@@ -86,7 +158,7 @@ def test_a_module_and_its_layer(tmp_path):
 
 @pytest.mark.parametrize("batch", [torch.zeros(2, 3, 16, 16), (torch.zeros(2, 3, 16, 16),)])
 def test_loaders_that_give_something_else(batch, tmp_path):
-    with pytest.raises(dc.InputError, match=r"it must give tuples \(images, labels\)"):
+    with pytest.raises(dc.InputError, match=r"it must give \(images, labels\)"):
         extract(small_network(), [batch], tmp_path / "rows", device="cpu")
 
 
@@ -99,7 +171,7 @@ def test_only_the_classes_of_the_set_are_kept(tmp_path):
     with pytest.raises(dc.InputError, match="the network has 5 outputs, but the images are of 2"):
         rows(tmp_path, "wrong", wide, images)
     wide.class_names = tuple("abcde")
-    with pytest.raises(dc.InputError, match="the network knows 5 classes"):
+    with pytest.raises(dc.InputError, match="class 'dark', which the network does not know"):
         rows(tmp_path, "wrong", wide, images)
 
 
@@ -116,6 +188,8 @@ def test_a_complete_store_is_left_alone(tmp_path):
     [
         ({"network": small_network(seed=1)}, "weights"),
         ({"images": photos(41)}, "images"),
+        ({"images": photos(40, seed=1)}, "images"),
+        ({"images": darker()}, "images"),
         ({"precision": "bfloat16"}, "precision"),
         ({"corruptions": Corruptions("cifar", names=["fog"])}, "corruptions"),
     ],
@@ -148,6 +222,7 @@ def test_a_device_that_is_not_there(tmp_path):
 def test_every_image_in_every_domain(tmp_path):
     """Row by row: the corrupted image, its label, its domain, and the image as the group."""
     network, images = small_network(32), photos(7, side=32)
+    images.domains = np.repeat("all", 7)
     corruptions = Corruptions("cifar", names=["contrast", "gaussian_noise"], severities=[1, 5])
     data = rows(tmp_path, "rows", network, images, corruptions=corruptions, batch_size=4)
     names = ["clean", "contrast-1", "contrast-5", "gaussian_noise-1", "gaussian_noise-5"]
@@ -155,6 +230,7 @@ def test_every_image_in_every_domain(tmp_path):
     np.testing.assert_array_equal(data.labels, np.tile(images.labels, 5))
     np.testing.assert_array_equal(data.groups, np.tile(images.groups, 5))
     pixels = np.stack([images.images[k] for k in range(7)])
+    network.module.eval()
     for name in names:
         seen = pixels
         if name != "clean":
@@ -163,6 +239,18 @@ def test_every_image_in_every_domain(tmp_path):
             seen = seen.numpy()
         logits, _ = network.outputs(network.preprocessing.normalise(torch.from_numpy(seen)))
         np.testing.assert_allclose(data.logits[data.domains == name], logits, rtol=1e-4, atol=1e-6)
+
+
+def test_corruptions_of_images_of_several_domains(tmp_path):
+    images = photos(7, side=32)
+    corruptions = Corruptions("cifar", names=["contrast"], severities=[1])
+    data = rows(tmp_path, "rows", small_network(32), images, corruptions=corruptions)
+    assert data.domain_names.tolist() == [
+        "day/clean", "day/contrast-1", "night/clean", "night/contrast-1"
+    ]  # fmt: skip
+    np.testing.assert_array_equal(
+        [name.split("/")[0] for name in data.domains], np.tile(images.domains, 2)
+    )
 
 
 def test_images_that_are_too_many_to_keep_are_decoded_again(tmp_path, monkeypatch):
@@ -211,3 +299,116 @@ def test_extraction_goes_on_after_kill_9(tmp_path):
     done = extract(small_network(), photos(120), out, device="cpu", n_jobs=0, batch_size=5)
     assert done.n_kept == counts[1]
     same(done.store.read(verify=True), rows(tmp_path, "whole", images=photos(120)))
+
+
+def test_two_extractions_into_one_store(tmp_path):
+    """One goes on; the other is told, and no row is there twice."""
+    store = dc.Store(tmp_path / "rows")
+    batches = [(torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 0, 1]))] * 3
+    other = rows(tmp_path, "other", images=batches[:1])
+
+    def loader():
+        yield batches[0]
+        store.append(other)  # meanwhile, by somebody else
+        yield batches[1]
+
+    with pytest.raises(dc.InputError, match="has 8 rows and not 4: somebody else writes to it"):
+        extract(small_network(), loader(), store, device="cpu", shard_rows=1)
+    assert len(store) == 8
+
+
+def test_nothing_is_left_changed(tmp_path):
+    """Modes of the module's parts, hooks, and everybody's random numbers."""
+    network = small_network()
+    network.module.train()
+    network.module[1].eval()
+    state = torch.random.get_rng_state()
+    rows(tmp_path, "rows", network, n_jobs=2)
+    assert [part.training for part in network.module] == [True, False, True, True, True, True]
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert not network.module[5]._forward_hooks
+    assert not torch.backends.cudnn.benchmark
+
+
+def test_a_store_goes_on_in_its_own_precision(tmp_path):
+    batches = [(torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 0, 1]))] * 2
+    begun = rows(tmp_path, "rows", images=batches[:1], precision="bfloat16")
+    assert begun.features.dtype == np.float16
+    assert begun.logits.dtype == np.float32
+    done = extract(small_network(), batches, dc.Store(tmp_path / "rows"), device="cpu")
+    assert (done.precision, done.n_rows, done.n_kept) == ("bfloat16", 8, 4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_modules_of_another_precision(dtype, tmp_path):
+    network = small_network()
+    exact = rows(tmp_path, "rows", network)
+    network.module.to(dtype)
+    np.testing.assert_allclose(
+        rows(tmp_path, "other", network).logits, exact.logits, rtol=0.05, atol=0.05
+    )
+
+
+def test_rows_of_another_layer_or_of_other_columns_are_not_mixed_in(tmp_path):
+    images = photos()
+    rows(tmp_path, "layer", Network(small_network().module, "5", preprocessing=PLAIN))
+    with pytest.raises(dc.InputError, match="another layer: '5', not '4'"):
+        rows(tmp_path, "layer", Network(small_network().module, "4", preprocessing=PLAIN))
+    with pytest.raises(dc.InputError, match="layer='4', but the Network has one: '5'"):
+        rows(tmp_path, "layer", layer="4")
+    wide = small_network(n_classes=5)
+    chosen = [
+        dc.ImageSet(images.images, images.labels, class_names=["a", "b"], columns=columns)
+        for columns in ([0, 2], [3, 1], [3, 7], [-1, 0])
+    ]
+    rows(tmp_path, "columns", wide, chosen[0])
+    with pytest.raises(dc.InputError, match="another columns"):
+        rows(tmp_path, "columns", wide, chosen[1])
+    with pytest.raises(dc.InputError, match="5 outputs, but columns of the images name 7"):
+        rows(tmp_path, "new", wide, chosen[2])
+    with pytest.raises(dc.InputError, match="columns of the images are no outputs"):
+        rows(tmp_path, "new", wide, chosen[3])
+
+
+@pytest.mark.parametrize(
+    "pixels",
+    [np.zeros((4, 16, 16, 3)), np.zeros((4, 16, 16), np.uint8), np.zeros((4, 3, 16, 16), np.uint8)],
+)
+def test_images_that_are_no_bytes_of_three_channels(pixels, tmp_path):
+    images = photos(4)
+    images.images = pixels
+    with pytest.raises(dc.InputError, match=r"images must be uint8 of shape \(height, width, 3\)"):
+        rows(tmp_path, "rows", images=images)
+
+
+def test_batches_whose_parts_differ_in_length(tmp_path):
+    batch = (torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 0]))
+    with pytest.raises(dc.InputError, match="gives 4 images and 3 labels in one batch"):
+        rows(tmp_path, "rows", images=[batch])
+
+
+def test_infinite_features_are_noticed(tmp_path):
+    network = small_network()
+    with torch.no_grad():
+        network.module[5].weight.zero_()
+        network.module[1].weight.fill_(1e30)
+        network.module[0].weight.mul_(1e30)
+    with pytest.raises(dc.InputError, match="not finite in this precision"):
+        rows(tmp_path, "rows", network)
+
+
+def test_an_error_of_the_disk_reaches_the_caller(tmp_path, monkeypatch):
+    monkeypatch.setattr(dc.Store, "append", lambda *_, **__: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        rows(tmp_path, "rows", batch_size=5, shard_rows=5)
+
+
+def test_the_seed_of_corruptions_counts(tmp_path):
+    images = photos(6, side=32)
+    made = [
+        rows(tmp_path, str(seed), small_network(32), images, corruptions=Corruptions(
+            "cifar", names=["gaussian_noise"], severities=[5], seed=seed)).logits
+        for seed in (0, 1)
+    ]  # fmt: skip
+    np.testing.assert_array_equal(made[0][:6], made[1][:6])  # clean
+    assert not np.array_equal(made[0][6:], made[1][6:])

@@ -92,6 +92,8 @@ def test_any_folder_with_a_table(tmp_path):
         (("--network", "none.safetensors"), 1, "there is no file none.safetensors"),
         (("--network", "resnet-51"), 1, "there is no network 'resnet-51'; choose from resnet-50"),
         (("--network", "resnet10t", "--split", "x"), 1, "has no split 'x'; it has val, train"),
+        (("--network", "resnet10t", "--classes", "all"), 1, "--classes is for imagenet-c"),
+        (("--network", "resnet10t", "--split", "val,train"), 1, "takes one split at a time"),
         ((), 2, "Missing option '--network'"),
         (("--network", "resnet10t", "--corrupt", "mnist"), 2, "'mnist' is not one of"),
     ],
@@ -134,6 +136,24 @@ def test_the_experiment_makes_what_it_needs_once(images, tmp_path):
     )
     table = dc.read_experiment(definition, data=images)
     assert [source.network for source in table.sources] == ["Small", "Other constants"]
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("{source = 'tiny-imagenet-c'}", "needs the option 'network'"),
+        ("{source = 'tiny-imagenet-c', network = 'resnet10t', constants = 'x'}", "constants"),
+        ("{source = 'tiny-imagenet-c', network = 'resnet10t', epoch = 1}", "no option 'epoch'"),
+    ],
+)
+def test_an_experiment_that_is_wrong_trains_nothing(written, message, images, tmp_path):
+    (tmp_path / "wrong.toml").write_text(f"name = 'x'\ndata = {{net = {written}}}\n")
+    said = run(
+        "reproduce", "summary", "--experiment", tmp_path / "wrong.toml", "--data", images,
+        "-o", tmp_path / "out", status=1,
+    )  # fmt: skip
+    assert message in said
+    assert not list(tmp_path.glob("out/made/*"))
 
 
 def test_the_shipped_experiment_knows_the_seven():

@@ -43,7 +43,7 @@ def test_logits_and_features_of_the_seven(name, n_features, tmp_path):
     assert data.logits.shape == (2, 3)
     assert data.features.shape == (2, n_features)
     assert data.logits.dtype == data.features.dtype == np.float32
-    preprocessing, module = network.preprocessing, network.module
+    preprocessing, module = network.preprocessing, network.module.eval()
     cut = np.stack([preprocessing.cut(image) for image in images.images])
     with torch.inference_mode():
         passed = module.forward_features(preprocessing.normalise(torch.from_numpy(cut)))

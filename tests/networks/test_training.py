@@ -59,6 +59,58 @@ def test_images_that_are_too_many_to_keep_are_decoded_for_each_epoch(tmp_path, m
     assert sums[0] == sums[1]
 
 
+def test_one_step_is_as_long_as_the_recipe_says(tmp_path):
+    """Nesterov's first step is the rate times (1 + 0.9) times gradient and decay, which is known.
+
+    The gradient is clipped to 0.001; matrices and kernels decay by 0.0005, vectors do not.
+    """
+    made, fresh = network(), network()
+    train(
+        made, photos(16, side=32), tmp_path / "n.safetensors", epochs=1, schedule="cosine",
+        clip_norm=1e-3, **{**FAST, "learning_rate": 0.5},
+    )  # fmt: skip
+    before = {name: p.detach() for name, p in fresh.module.named_parameters()}
+    moved = {
+        name: float((p.detach() - before[name]).norm()) / (0.5 * 1.9)
+        for name, p in made.module.named_parameters()
+    }
+
+    def together(lengths):
+        return float(np.sqrt(sum(length**2 for length in lengths)))
+
+    decay = together(5e-4 * float(p.norm()) for p in before.values() if p.ndim > 1)
+    assert abs(together(moved.values()) - decay) <= 1e-3 * 1.001
+    assert decay > 2e-3  # so that neither can be missing
+    vectors = together(moved[name] for name, p in before.items() if p.ndim == 1)
+    assert 0 < vectors <= 1e-3 * 1.001
+    # Batch normalisation has seen the batch.
+    statistics = dict(made.module.named_buffers())
+    assert any(
+        not torch.equal(statistics[name], value)
+        for name, value in fresh.module.named_buffers()
+        if "running_mean" in name
+    )
+
+
+def test_everybodys_random_numbers_are_left_alone(tmp_path):
+    sums = []
+    for noise in (1, 2):
+        torch.manual_seed(noise)
+        made = create_network("resnet10t", class_names=["dark", "bright"], side=32, stem="small")
+        made.module.drop_rate = 0.5
+        state = torch.random.get_rng_state()
+        train(made, photos(16, side=32), tmp_path / "n.safetensors", epochs=1, **FAST)
+        assert torch.equal(torch.random.get_rng_state(), state)
+        sums.append(made.checksum())
+    assert sums[0] == sums[1]
+
+
+def test_what_cannot_be_written_is_not_trained(tmp_path):
+    for out, message in (("n.pt", "must end in .safetensors"), ("no/n.safetensors", "no folder")):
+        with pytest.raises(dc.InputError, match=message):
+            train(network(), photos(8, side=32), tmp_path / out, epochs=10**6, **FAST)
+
+
 def test_learning_rates():
     """One cycle rises from a 25th to the largest and falls to about 0; a cosine only falls."""
     rates = np.array(learning_rates("one-cycle", 100, 0.5))
@@ -109,3 +161,13 @@ def test_what_cannot_be_trained(tmp_path):
     with pytest.raises(dc.InputError, match="loss is not finite in epoch 1"):
         train(network(), images, tmp_path / "n.safetensors", **{**FAST, "learning_rate": 1e30})
     assert not (tmp_path / "n.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("learning_rate", 0.0), ("learning_rate", -1.0), ("clip_norm", -1.0), ("weight_decay", -1.0),
+     ("smallest_crop", 0.0), ("learning_rate", float("nan"))],
+)  # fmt: skip
+def test_numbers_that_make_no_sense(name, value, tmp_path):
+    with pytest.raises(dc.InputError, match=f"{name} must be .*, got {value}"):
+        train(network(), photos(8, side=32), tmp_path / "n.safetensors", **{**FAST, name: value})

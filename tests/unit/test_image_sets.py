@@ -103,3 +103,19 @@ def test_domains_cannot_be_drawn_where_there_are_too_few():
     plain = dc.ImageSet(np.zeros((1, 4, 4, 3), np.uint8), [0], class_names=["a"])
     with pytest.raises(dc.InputError, match="there are 0 domains"):
         plain.draw_domains(1, seed=0)
+
+
+def test_images_of_16_bits_are_refused(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    image.fromarray(np.full((4, 4), 40000, np.uint16)).save(tmp_path / "x.png")
+    with pytest.raises(dc.InputError, match=r"more than 8 bits a channel \(mode I;16\)"):
+        dc.datasets.ImageFiles(tmp_path, ["x.png"])[0]
+
+
+def test_fingerprints_tell_images_apart():
+    def made(value, labels=(0, 1), domains=("a", "b")):
+        pixels = np.full((2, 4, 4, 3), value, np.uint8)
+        return dc.ImageSet(pixels, labels, class_names=["x", "y"], domains=domains).fingerprint()
+
+    assert made(1) == made(1)
+    assert len({made(1), made(2), made(1, labels=(1, 1)), made(1, domains=("a", "c"))}) == 4

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     help="A file of domaincal train; or the name of a network whose weights timm has: resnet-50, "
     "efficientnet-b1, bit-m-r50, vit-base and so on.",
 )  # fmt: skip
-@click.option("--split", help="Of the data set. [default: the one for evaluation]")
+@click.option(
+    "--split", help="Of the data set: val, train, test, ...; of rxrx1 also val,test. "
+    "[default: the one for evaluation]",
+)  # fmt: skip
 @click.option(
     "--clean", type=click.Path(path_type=Path),
     help="Of imagenet-c: the folder of the clean validation images, by class.",

@@ -49,9 +49,17 @@ def open_images(kind: str, place: Path, *, split: str | None = None, **options: 
     from domaincal._errors import InputError
 
     name, splits = KINDS[kind]
-    if split is not None and split not in splits:
-        has = f"it has {', '.join(splits)}" if splits else "it has none"
-        raise InputError(f"{kind} has no split {split!r}; {has}.")
-    given = {key: value for key, value in {"split": split, **options}.items() if value is not None}
+    given = {key: value for key, value in options.items() if value is not None}
+    if given and kind != "imagenet-c":
+        raise InputError(f"--{next(iter(given))} is for imagenet-c; leave it out for {kind}.")
+    chosen = [] if split is None else split.split(",")
+    for one in chosen:
+        if one not in splits:
+            has = f"it has {', '.join(splits)}" if splits else "it has none: leave it out"
+            raise InputError(f"{kind} has no split {one!r}; {has}.")
+    if len(chosen) > 1 and kind != "rxrx1":
+        raise InputError(f"{kind} takes one split at a time, got {split!r}.")
+    if chosen:
+        given["split"] = chosen if len(chosen) > 1 else chosen[0]
     images: ImageSet = getattr(domaincal.datasets, name)(place, **given)
     return images

@@ -1,5 +1,6 @@
 """Labelled images, each of a domain, decoded when they are asked for."""
 
+import hashlib
 import io
 import os
 import zipfile
@@ -20,6 +21,9 @@ from domaincal._validation import (
     check_labels,
 )
 from domaincal.data.splits import drawn
+
+# Images that a fingerprint decodes, spread evenly.
+_LOOKED_AT = 32
 
 
 class Images(Protocol):
@@ -125,6 +129,17 @@ class ImageSet:
             )
         return drawn(names, n_ind, seed)
 
+    def fingerprint(self) -> str:
+        """Short text that tells these images from others: from what is known, and from a few."""
+        digest = hashlib.sha256(repr(self.class_names).encode())
+        seen = np.unique(np.linspace(0, len(self) - 1, min(len(self), _LOOKED_AT)).astype(int))
+        pixels = [self.images[int(row)] for row in seen]
+        for values in (self.labels, self.domains, self.groups, *pixels):
+            if values is not None:
+                digest.update(repr((values.dtype, values.shape)).encode())
+                digest.update(np.ascontiguousarray(values).tobytes())
+        return f"{len(self)} images, sha256 {digest.hexdigest()[:16]}"
+
 
 class Chosen:
     """Some of the images of a sequence, in the given order."""
@@ -191,6 +206,11 @@ def _decoded(source: Any, name: object) -> Array:
     module = require("PIL.Image", extra="torch", purpose="reading images")
     try:
         with module.open(source) as image:
+            if image.mode.startswith(("I", "F")):  # Pillow would clip it, not scale it
+                raise InputError(
+                    f"{name} has more than 8 bits a channel (mode {image.mode}); bring the images "
+                    "to 8 bits first."
+                )
             return np.asarray(image.convert("RGB"))
     except FileNotFoundError as error:
         raise InputError(f"there is no image {name}; it is missing from the data set.") from error

@@ -123,6 +123,18 @@ class DataSource:
                     f"the source {source!r} of {self.network!r} has no option {key!r}; it has "
                     f"{', '.join(own) or 'none'}."
                 )
+        needed = [
+            name
+            for name, parameter in parameters.items()
+            if parameter.default is parameter.empty
+            and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            and name not in (*_GIVEN, *self._options())
+        ]
+        if needed:
+            raise InputError(
+                f"the source {source!r} of {self.network!r} needs the option {needed[0]!r}; write "
+                f"{{source = {source!r}, {needed[0]} = ...}}."
+            )
         return function  # type: ignore[no-any-return]
 
     def check(self) -> None:

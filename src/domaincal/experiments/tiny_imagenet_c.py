@@ -49,14 +49,15 @@ def tiny_imagenet_c(
     recipe: dict[str, Any] = {
         "epochs": epochs, "learning_rate": learning_rate, "clip_norm": clip_norm
     }  # fmt: skip
-    validation = TinyImageNet(folder, "val")
+    corruptions = Corruptions(constants)  # what is wrong is wrong before any training
+    images, validation = TinyImageNet(folder, "train"), TinyImageNet(folder, "val")
     made.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+    asked = json.dumps({**recipe, "images": images.fingerprint()}, sort_keys=True)
+    digest = hashlib.sha256(asked.encode()).hexdigest()
     checkpoint = made / f"{network}-{digest[:8]}.safetensors"
     if checkpoint.exists():
         trained = load_network(checkpoint)
     else:
-        images = TinyImageNet(folder, "train")
         trained = create_network(network, class_names=images.class_names, side=_SIDE, stem="small")
         train(
             trained,
@@ -69,6 +70,6 @@ def tiny_imagenet_c(
         )
     done = extract(
         trained, validation, made / f"{checkpoint.stem}-{constants}",
-        corruptions=Corruptions(constants), batch_size=_BATCH, track=track,
+        corruptions=corruptions, batch_size=_BATCH, track=track,
     )  # fmt: skip
     return done.store.read()

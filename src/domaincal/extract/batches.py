@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from domaincal._errors import InputError
+from domaincal._errors import DomaincalError, InputError
 from domaincal._typing import Array, IntArray
 from domaincal.datasets.image_sets import Images, ImageSet
+from domaincal.extract.networks import Network
 from domaincal.extract.preprocessing import Preprocessing
 
 # Images that are shown more than once are kept decoded up to so many bytes.
@@ -37,7 +38,23 @@ def choose_device(device: str | None) -> torch.device:
 
 def fastest_convolutions() -> AbstractContextManager[Any]:
     """Try the ways in which a GPU can do each convolution: batches are many and of one size."""
-    return torch.backends.cudnn.flags(enabled=True, benchmark=True)
+    set_by_user = torch.backends.cudnn
+    return torch.backends.cudnn.flags(
+        enabled=True, benchmark=True, deterministic=set_by_user.deterministic,
+        allow_tf32=set_by_user.allow_tf32,
+    )  # fmt: skip
+
+
+@contextmanager
+def evaluating(network: Network, device: torch.device) -> Iterator[None]:
+    """The network on the device and in eval mode; afterwards in the mode that it was in."""
+    modes = [(part, part.training) for part in network.module.modules()]
+    network.to(device)
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
 
 
 def worker_count(n_jobs: int | None) -> int:
@@ -56,10 +73,14 @@ def image_batches(
     n_jobs: int,
 ) -> Iterator[Tensor]:
     """Batches of the given rows: uint8 of shape (n, side, side, 3)."""
-    loader: DataLoader[Tensor] = DataLoader(
-        _Cut(images, batches, preprocessing), batch_size=None, shuffle=False, num_workers=n_jobs
-    )
-    yield from loader
+    loader: DataLoader[Any] = DataLoader(
+        _Cut(images, batches, preprocessing), batch_size=None, shuffle=False, num_workers=n_jobs,
+        generator=torch.Generator(),  # else it takes a number from everybody's
+    )  # fmt: skip
+    for batch in loader:
+        if isinstance(batch, DomaincalError):  # of a process, without its traceback
+            raise batch
+        yield batch
 
 
 def decoded(
@@ -84,7 +105,7 @@ def _kept_bytes(device: torch.device) -> int:
     return min(_KEPT_BYTES, torch.cuda.mem_get_info(device)[0] // 4)
 
 
-class _Cut(Dataset[Tensor]):
+class _Cut(Dataset[Any]):
     """Whole batches: a process that decodes one sends it in one piece."""
 
     def __init__(
@@ -95,8 +116,21 @@ class _Cut(Dataset[Tensor]):
     def __len__(self) -> int:
         return len(self._batches)
 
-    def __getitem__(self, index: int) -> Tensor:
-        cut: list[Array] = [
-            self._preprocessing.cut(self._images[int(row)]) for row in self._batches[index]
-        ]
+    def __getitem__(self, index: int) -> Tensor | DomaincalError:
+        try:
+            cut = [
+                self._preprocessing.cut(_checked(self._images[int(row)]))
+                for row in self._batches[index]
+            ]
+        except DomaincalError as error:
+            return error
         return torch.from_numpy(np.stack(cut))
+
+
+def _checked(image: Array) -> Array:
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or 0 in image.shape:
+        raise InputError(
+            f"images must be uint8 of shape (height, width, 3), got {image.dtype} of shape "
+            f"{image.shape}; scale them to 0..255, and repeat the channel of grey ones."
+        )
+    return image

@@ -17,7 +17,12 @@ from domaincal._typing import Array, Track
 from domaincal._validation import check_count, check_option
 from domaincal.data import CalibrationData
 from domaincal.datasets.image_sets import ImageSet
-from domaincal.extract.batches import choose_device, fastest_convolutions, worker_count
+from domaincal.extract.batches import (
+    choose_device,
+    evaluating,
+    fastest_convolutions,
+    worker_count,
+)
 from domaincal.extract.corruptions import Corruptions
 from domaincal.extract.networks import Network
 from domaincal.extract.sources import Batch, ImageRows, LoaderRows, RowSource
@@ -25,8 +30,10 @@ from domaincal.io import Store
 
 Precision = Literal["float32", "float16", "bfloat16"]
 
-# Rows of a shard: what is lost, and computed again, when the work is cut off.
+# Rows of a shard, and seconds after which one is closed with fewer: what is lost, and computed
+# again, when the work is killed.
 _SHARD_ROWS = 16384
+_SHARD_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class Extraction:
 def extract(
     network: Network | nn.Module,
     images: ImageSet | Iterable[Any],
-    out: str | os.PathLike[str],
+    out: Store | str | os.PathLike[str],
     *,
     layer: str | None = None,
     corruptions: Corruptions | None = None,
@@ -72,7 +79,8 @@ def extract(
 ) -> Extraction:
     """Logits and features of images, as rows of a store.
 
-    Shards are written as they come. Work that was cut off, even by a kill, goes on after the last
+    The network is asked in eval mode and left in the mode it was in. Shards are written as they
+    come. Work that was cut off, even by a kill, goes on after the last
     complete shard when it is called again: no row is missing and none is there twice.
 
     Parameters
@@ -82,14 +90,15 @@ def extract(
     images : ImageSet, or an iterable of batches such as a DataLoader
         Batches are tuples ``(images, labels)``, ``(images, labels, domains)`` or
         ``(images, labels, domains, groups)``, where the images are what the module takes, in the
-        same order in every call.
-    out : path
-        Of the store; one that an earlier call has begun goes on.
+        same order in every call: no shuffling.
+    out : Store, or its path
+        One that an earlier call has begun goes on.
     layer : str, optional
         The module's last layer: what enters it are the features.
     corruptions : Corruptions, optional
         Show every image of an ImageSet under these, on the network's device; the group of a row
-        is then the image.
+        is then the image, and its domain the corruption, or ``hospital/corruption`` where images
+        are of several domains.
     batch_size : int, default 256
         Of an ImageSet; it does not change the rows, but for rounding.
     precision : {"float32", "float16", "bfloat16"}, optional
@@ -100,7 +109,7 @@ def extract(
     n_jobs : int, optional
         Processes that decode images; 0: none but this. By default one for each core.
     shard_rows : int, default 16384
-        A shard is written when it has so many rows.
+        A shard is written when it has so many rows, or after 30 s.
     track : callable, optional
         Wraps the list of an ImageSet's batches, ranges of row numbers, to show progress.
 
@@ -125,9 +134,14 @@ def extract(
         if layer is None:
             raise InputError("layer is None; name the last layer of the module, e.g. layer='fc'.")
         network = Network(network, layer, name=type(network).__name__)
+    elif layer is not None:
+        raise InputError(f"layer={layer!r}, but the Network has one: {network.layer!r}.")
     check_count(batch_size, "batch_size", minimum=1)
     check_count(shard_rows, "shard_rows", minimum=1)
     chosen = choose_device(device)
+    store = out if isinstance(out, Store) else Store(out)
+    if precision is None and len(store):  # begun elsewhere, perhaps on a GPU
+        precision = store.provenance.get("precision")
     precision = precision or ("float16" if chosen.type == "cuda" else "float32")
     check_option(precision, "precision", ("float32", "float16", "bfloat16"))
     source: RowSource
@@ -136,32 +150,34 @@ def extract(
             images, network, corruptions, batch_size=batch_size, n_jobs=worker_count(n_jobs)
         )
     elif corruptions is None:
-        source = LoaderRows(images)
+        source = LoaderRows(images, store)
     else:
         raise InputError("corruptions are for an ImageSet; corrupt the batches in your loader.")
     provenance = {
         **{f"network {key}": value for key, value in network.provenance.items()},
         **source.provenance,
         "network": network.name,
+        "layer": network.layer,
         "weights": network.checksum(),
         "precision": precision,
     }
-    store = Store(out)
     n_kept = _rows_there(store, provenance)
     started = time.perf_counter()
-    network.to(chosen)
-    shard = _Shard(source, provenance, half=precision != "float32")
-    with ThreadPoolExecutor(1) as writer, fastest_convolutions():
+    shard = _Shard(source, provenance, half=precision != "float32", start=n_kept)
+    with ThreadPoolExecutor(1) as writer, fastest_convolutions(), evaluating(network, chosen):
         written: Future[None] | None = None
-        for batch in source.batches(n_kept, chosen, track):
-            shard.add(batch, *network.outputs(batch.images, getattr(torch, precision)))
-            if shard.n_rows >= shard_rows:
+        try:
+            for batch in source.batches(n_kept, chosen, track):
+                shard.add(batch, *network.outputs(batch.images, getattr(torch, precision)))
+                if shard.n_rows >= shard_rows or time.perf_counter() - shard.begun > _SHARD_SECONDS:
+                    written = _append(writer, written, store, shard)
+                    start = shard.start + shard.n_rows
+                    shard = _Shard(source, provenance, half=shard.half, start=start)
+        finally:  # also what was done before Ctrl-C, or before a batch that cannot be decoded
+            if shard.n_rows:
                 written = _append(writer, written, store, shard)
-                shard = _Shard(source, provenance, half=shard.half)
-        if shard.n_rows:
-            written = _append(writer, written, store, shard)
-        if written is not None:
-            written.result()
+            if written is not None:
+                written.result()
     return Extraction(
         store, len(store), n_kept, time.perf_counter() - started, str(chosen), precision
     )
@@ -174,7 +190,9 @@ class _Shard:
     source: RowSource
     provenance: dict[str, Any]
     half: bool
+    start: int
     n_rows: int = 0
+    begun: float = field(default_factory=time.perf_counter)
     logits: list[Tensor] = field(default_factory=list)
     features: list[Tensor] = field(default_factory=list)
     batches: list[Batch] = field(default_factory=list)
@@ -182,6 +200,11 @@ class _Shard:
     def add(self, batch: Batch, logits: Tensor, features: Tensor) -> None:
         columns = self.source.columns
         if columns is not None:
+            if columns.max() >= logits.shape[1]:
+                raise InputError(
+                    f"the network has {logits.shape[1]} outputs, but columns of the images name "
+                    f"{columns.max()}; choose a network that knows their classes."
+                )
             logits = logits[:, torch.as_tensor(columns, device=logits.device)]
         names = self.source.class_names
         if names is not None and logits.shape[1] != len(names):
@@ -219,7 +242,7 @@ def _append(
     data = shard.data()
     if before is not None:
         before.result()
-    return writer.submit(store.append, data)
+    return writer.submit(store.append, data, at=shard.start)
 
 
 def _joined(parts: list[Array | None]) -> Array | None:

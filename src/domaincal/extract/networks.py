@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from domaincal._errors import FileFormatError, InputError
 from domaincal._files import read_tensors, write_tensors
 from domaincal._optional import require
-from domaincal._validation import check_count, check_option
+from domaincal._validation import check_class_names, check_count, check_option
 from domaincal.extract.preprocessing import Preprocessing
 
 #: The paper's networks and what timm calls them. Those that ImageNet was learned with are the
@@ -88,10 +88,10 @@ class Network:
     def __repr__(self) -> str:
         return f"Network({self.name!r}, layer={self.layer!r})"
 
-    def to(self, device: torch.device) -> "Network":
+    def to(self, device: torch.device | str) -> "Network":
         """The same network, moved there, and ready to be asked."""
         # Images come with channels last; on the CPU, blocked layouts of torch's own are as fast.
-        if device.type == "cuda":
+        if torch.device(device).type == "cuda":
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.module.to(device).eval()
         return self
@@ -110,7 +110,7 @@ class Network:
 
         def last_layer(layer: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> Tensor:
             caught.append(given[0])
-            if output.dtype == torch.float32:
+            if precision == torch.float32:
                 return output
             with torch.autocast(device, enabled=False):
                 again: Tensor = layer.forward(given[0].float())
@@ -119,7 +119,7 @@ class Network:
         hook = self.module.get_submodule(self.layer).register_forward_hook(last_layer)
         try:
             with torch.autocast(device, precision, enabled=precision != torch.float32):
-                logits = self.module(images)
+                logits = self.module(images.to(self._dtype()))
         finally:
             hook.remove()
         if len(caught) != 1 or not isinstance(logits, Tensor) or logits.ndim != 2:
@@ -129,6 +129,11 @@ class Network:
                 "once, and logits have the shape (images, classes)."
             )
         return logits.float(), caught[0].flatten(1)
+
+    def _dtype(self) -> torch.dtype:
+        """Of the weights: modules in half or double precision take images of that."""
+        kinds = (p.dtype for p in self.module.parameters() if p.dtype.is_floating_point)
+        return next(kinds, torch.float32)
 
     def checksum(self) -> str:
         """Of all weights."""
@@ -173,6 +178,10 @@ def create_network(
     Network('resnet-50', layer='fc')
     """
     timm: Any = require("timm", extra="torch", purpose="networks by name")
+    if side is not None:
+        check_count(side, "side", minimum=1)
+    if class_names is not None:
+        class_names = check_class_names(class_names, n_classes=len(class_names))
     check_option(stem, "stem", ("standard", "small"))
     full = ARCHITECTURES.get(name, name)
     if not timm.is_model(full.split(".")[0]):
@@ -185,7 +194,6 @@ def create_network(
     if class_names is not None:
         options["num_classes"] = len(class_names)
     if patches and side is not None:
-        check_count(side, "side", minimum=1)
         options["img_size"] = side
     if patches and stem == "small":
         options["patch_size"] = _SMALL_PATCH
@@ -211,17 +219,27 @@ def create_network(
     )
 
 
+def require_savable(network: Network, path: str | os.PathLike[str]) -> Preprocessing:
+    """Refuse what could not be written, before there is anything to lose."""
+    if network.preprocessing is None or "timm" not in network.provenance:
+        raise InputError(f"{network!r} is none of create_network; save its module with torch.")
+    if Path(path).suffix != ".safetensors":
+        raise InputError(f"{path} must end in .safetensors, which is what it will be.")
+    if not Path(path).parent.is_dir():
+        raise InputError(f"there is no folder {Path(path).parent} to write {path}; create it.")
+    return network.preprocessing
+
+
 def save_network(network: Network, path: str | os.PathLike[str]) -> None:
     """Write a network of :func:`create_network` to a ``.safetensors`` file.
 
     The file has its weights, what it expects of images, its classes and where it comes from.
     """
-    if network.preprocessing is None or "timm" not in network.provenance:
-        raise InputError(f"{network!r} is none of create_network; save its module with torch.")
+    preprocessing = require_savable(network, path)
     written = {
         "name": network.name,
         "class_names": network.class_names,
-        "preprocessing": network.preprocessing.to_dict(),
+        "preprocessing": preprocessing.to_dict(),
         "provenance": network.provenance,
     }
     weights = {k: v.cpu().numpy() for k, v in network.module.state_dict().items()}

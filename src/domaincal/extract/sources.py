@@ -1,6 +1,5 @@
 """Where the batches of an extraction come from: a set of images, or a loader of the user's."""
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
@@ -9,12 +8,14 @@ import torch
 from torch import Tensor
 
 from domaincal._errors import InputError
+from domaincal._tensors import host_array
 from domaincal._typing import Array, IntArray, Track
 from domaincal.datasets.image_sets import ImageSet
 from domaincal.extract.batches import decoded, image_batches
 from domaincal.extract.corruptions import Corruptions
 from domaincal.extract.networks import Network
 from domaincal.extract.preprocessing import Preprocessing
+from domaincal.io import Store
 
 
 class Batch(NamedTuple):
@@ -51,17 +52,18 @@ class ImageRows:
         batch_size: int,
         n_jobs: int,
     ) -> None:
-        self._set = images
+        self._set = _as_known(images, network)
         self._preprocessing = _preprocessing_of(network)
         self._corruptions = corruptions
         self._batch_size = batch_size
         self._n_jobs = n_jobs
-        self.class_names: tuple[str, ...] | None = images.class_names
+        self.class_names: tuple[str, ...] | None = self._set.class_names
         self.columns = _columns(images, network)
         self.provenance = {
             **{f"data {key}": value for key, value in images.provenance.items()},
             "data": type(images).__name__,
-            "images": _digest(images),
+            "images": images.fingerprint(),
+            "columns": None if self.columns is None else self.columns.tolist(),
             "preprocessing": self._preprocessing.to_dict(),
             "corruptions": None if corruptions is None else corruptions.to_dict(),
         }
@@ -76,7 +78,7 @@ class ImageRows:
             images, domains, groups = originals, self._set.domains, self._set.groups
             if corruptions is not None:
                 images = corruptions.apply(originals, domain)
-                domains = np.repeat(corruptions.domains[domain], n)
+                domains = self._corrupted_domains(corruptions.domains[domain])
                 groups = np.arange(n) if groups is None else groups
             yield Batch(
                 self._preprocessing.normalise(images),
@@ -84,6 +86,13 @@ class ImageRows:
                 None if domains is None else domains[here],
                 None if groups is None else groups[here],
             )
+
+    def _corrupted_domains(self, name: str) -> Array:
+        """The corruption is the domain; where images are of several, one of each for it."""
+        own = self._set.domains
+        if own is None or len(np.unique(own)) == 1:
+            return np.repeat(name, len(self._set))
+        return np.array([f"{domain}/{name}" for domain in own])
 
     def _steps(self, start: int) -> list[range]:
         """Rows of each batch; none has images of two domains."""
@@ -113,34 +122,63 @@ class ImageRows:
 
 
 class LoaderRows:
-    """Batches of a loader: tuples of images, labels and, if known, domains and groups."""
+    """Batches of a loader: tuples of images, labels and, if known, domains and groups.
+
+    Those of rows that are in the store are loaded, compared with it, and not shown to the network.
+    """
 
     class_names: tuple[str, ...] | None = None
     columns: IntArray | None = None
 
-    def __init__(self, loader: Iterable[Any]) -> None:
+    def __init__(self, loader: Iterable[Any], store: Store) -> None:
         self._loader = loader
+        self._store = store
         self.provenance: dict[str, Any] = {"data": type(loader).__name__}
 
     def batches(self, start: int, device: torch.device, track: Track) -> Iterator[Batch]:
-        """Batches from row ``start`` on; those before are loaded, and not shown to the network."""
+        """Batches from row ``start`` on."""
+        known = self._store.labels() if start else np.empty(0, np.int64)
         seen = 0
         for given in self._loader:
             if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
+                what = type(given).__name__ + (
+                    f" of {len(given)}" if isinstance(given, tuple | list) else ""
+                )
                 raise InputError(
-                    f"the loader gives {type(given).__name__}; it must give tuples (images, "
-                    "labels), (images, labels, domains) or (images, labels, domains, groups)."
+                    f"the loader gives a {what}; it must give (images, labels), (images, labels, "
+                    "domains) or (images, labels, domains, groups)."
                 )
             images, labels, domains, groups = (*given, None, None)[:4]
-            left = slice(max(0, start - seen), None)
-            seen += len(images)
+            y = host_array(labels)
+            for name, values in (("images", images), ("domains", domains), ("groups", groups)):
+                if values is not None and len(values) != len(y):
+                    raise InputError(
+                        f"the loader gives {len(values)} {name} and {len(y)} labels in one batch; "
+                        "give one of each for every image."
+                    )
+            there = known[seen : seen + len(y)]
+            if not np.array_equal(y[: len(there)], there):
+                raise InputError(
+                    f"the loader gives other labels than {self._store.path} has from row {seen} "
+                    "on; load the same images in the same order (shuffle=False), or choose another "
+                    "folder."
+                )
+            left = slice(len(there), None)
+            seen += len(y)
             if seen > start:
                 yield Batch(
                     torch.as_tensor(images)[left].to(device),
-                    np.asarray(labels)[left],
-                    None if domains is None else np.asarray(domains)[left],
-                    None if groups is None else np.asarray(groups)[left],
+                    y[left],
+                    None if domains is None else host_array(domains)[left],
+                    None if groups is None else host_array(groups)[left],
                 )
+        if seen < start or seen == 0:
+            raise InputError(
+                f"the loader gives {seen} rows, and {self._store.path} has {start}; load the same "
+                "images, or choose another folder."
+                if start
+                else "the loader gives no batch; a generator can be used once, a DataLoader often."
+            )
 
 
 def _preprocessing_of(network: Network) -> Preprocessing:
@@ -154,23 +192,31 @@ def _preprocessing_of(network: Network) -> Preprocessing:
 
 def _columns(images: ImageSet, network: Network) -> IntArray | None:
     """Outputs of the network that are the classes of the set; None for all."""
-    if network.class_names is not None and network.class_names == images.class_names:
+    known, columns = network.class_names, images.columns
+    if columns is None or known == images.class_names:  # trained on just these: no other outputs
         return None
-    if network.class_names is not None and images.columns is None:
+    outside = (columns < 0) | (columns >= (len(known) if known else np.iinfo(np.int64).max))
+    if outside.any() or (known and tuple(known[k] for k in columns) != images.class_names):
         raise InputError(
-            f"the network knows {len(network.class_names)} classes "
-            f"({', '.join(network.class_names[:3])}, ...) and the images have "
-            f"{len(images.class_names)} others ({', '.join(images.class_names[:3])}, ...); show it "
-            "images of its classes."
+            f"columns of the images are no outputs of the network that are their classes, e.g. "
+            f"{columns[outside.argmax()]}; show it images of its classes."
         )
-    return images.columns
+    return columns
 
 
-def _digest(images: ImageSet) -> str:
-    """Tells one set of images from another by what is known of them without decoding."""
-    digest = hashlib.sha256(repr(images.class_names).encode())
-    for values in (images.labels, images.domains, images.groups):
-        if values is not None:
-            digest.update(repr((values.dtype, values.shape)).encode())
-            digest.update(np.ascontiguousarray(values).tobytes())
-    return f"{len(images)} images, sha256 {digest.hexdigest()[:16]}"
+def _as_known(images: ImageSet, network: Network) -> ImageSet:
+    """The images with the classes of the network, where it says which it knows."""
+    known = network.class_names
+    if known is None or known == images.class_names or images.columns is not None:
+        return images
+    strangers = [name for name in images.class_names if name not in known]
+    if strangers:
+        raise InputError(
+            f"the images are of the class {strangers[0]!r}, which the network does not know; it "
+            f"knows {len(known)}: {', '.join(known[:3])}{', ...' if len(known) > 3 else ''}."
+        )
+    number = np.array([known.index(name) for name in images.class_names])
+    return ImageSet(
+        images.images, number[images.labels], class_names=known, domains=images.domains,
+        groups=images.groups, provenance=images.provenance,
+    )  # fmt: skip

@@ -25,7 +25,7 @@ from domaincal.extract.batches import (
     image_batches,
     worker_count,
 )
-from domaincal.extract.networks import Network, save_network
+from domaincal.extract.networks import Network, require_savable, save_network
 from domaincal.extract.preprocessing import Preprocessing
 from domaincal.extract.training_steps import learning_rates, random_crops
 
@@ -119,9 +119,16 @@ def train(
     check_count(epochs, "epochs", minimum=1)
     check_count(batch_size, "batch_size", minimum=2)
     check_count(seed, "seed", minimum=0)
+    for name, value, least in (
+        ("learning_rate", learning_rate, 0.0), ("clip_norm", clip_norm, 0.0),
+        ("weight_decay", weight_decay, -1e-300), ("smallest_crop", smallest_crop, 0.0),
+    ):  # fmt: skip
+        if value is not None and not (np.isfinite(value) and value > least):
+            raise InputError(f"{name} must be {'>= 0' if least else 'above 0'}, got {value!r}.")
     preprocessing = _require_same_classes(network, images)
     if validation is not None:
         _require_same_classes(network, validation)
+    require_savable(network, out)
     chosen, n_jobs = choose_device(device), worker_count(n_jobs)
     batch_size = min(batch_size, len(images))
     shown = _Shown(images, preprocessing, chosen, batch_size, n_jobs, seed)
@@ -153,7 +160,9 @@ def train(
 
     draws = torch.Generator(chosen).manual_seed(seed)
     records = []
-    with fastest_convolutions():
+    devices = [chosen] if chosen.type == "cuda" else []
+    with fastest_convolutions(), torch.random.fork_rng(devices):  # dropout follows the global one
+        torch.manual_seed(seed)
         for epoch in track(range(epochs)):
             started = time.perf_counter()
             module.train()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from domaincal._errors import FileFormatError
+from domaincal._errors import FileFormatError, InputError
 from domaincal._files import DAMAGED, atomic_file, atomic_folder, decoding, locked_folder
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
@@ -68,17 +68,35 @@ class Store:
         """Where the rows come from, as far as all of them agree."""
         return dict(self._meta().provenance)
 
-    def append(self, data: CalibrationData) -> None:
+    def labels(self) -> Array:
+        """Labels of all rows, without reading anything else."""
+        meta = self._meta()
+        return self._array(meta, "labels")
+
+    def append(self, data: CalibrationData, *, at: int | None = None) -> None:
         """Add rows as one more shard; they have the classes and features of those before.
 
         Numbers are widened to the types of the store, and refused where they would lose digits.
         Of the provenance, what all rows agree on is kept.
+
+        Parameters
+        ----------
+        data : CalibrationData
+        at : int, optional
+            Rows that the store must have before: where another process has added some, it is
+            refused.
         """
         arrays_of(data)
         data = data.numpy()
-        if not self._create(data):
+        if at or not self._create(data):
             with locked_folder(self.path):
                 meta = self._meta()
+                found = sum(shard.n_rows for shard in meta.shards)
+                if at not in (None, found):
+                    raise InputError(
+                        f"{self.path} has {found} rows and not {at}: somebody else writes to it; "
+                        "let one of you go on."
+                    )
                 data = widened(data, meta)
                 named, codes = describe(data, meta)
                 require_same(meta, named, self.path)
@@ -129,17 +147,9 @@ class Store:
         self._verify(self._meta())
 
     def _contents(self, meta: StoreMeta) -> Contents:
-        total = sum(shard.n_rows for shard in meta.shards)
         arrays: dict[str, Array] = {}
-        for name, columns in meta.columns.items():
-            shape = (total,) if columns is None else (total, columns)
-            self._require_bytes(meta, name)
-            out = np.empty(shape, np.dtype(meta.dtypes[name]))
-            start = 0
-            for shard in meta.shards:
-                self._read_shard(shard, name, out[start : start + shard.n_rows])
-                start += shard.n_rows
-            arrays[name] = out
+        for name in meta.columns:
+            arrays[name] = self._array(meta, name)
         for name, key in CODED.items():
             if name in arrays:
                 arrays[name] = self._decoded(arrays[name], getattr(meta, key), name)
@@ -147,6 +157,17 @@ class Store:
             "store", arrays, provenance=meta.provenance,
             class_names=None if meta.class_names is None else tuple(meta.class_names),
         )  # fmt: skip
+
+    def _array(self, meta: StoreMeta, name: str) -> Array:
+        """One array of all rows; codes as they are."""
+        total, columns = sum(shard.n_rows for shard in meta.shards), meta.columns[name]
+        self._require_bytes(meta, name)
+        out = np.empty((total,) if columns is None else (total, columns), meta.dtypes[name])
+        start = 0
+        for shard in meta.shards:
+            self._read_shard(shard, name, out[start : start + shard.n_rows])
+            start += shard.n_rows
+        return out
 
     def _verify(self, meta: StoreMeta) -> None:
         if self._read_meta()[1] != meta.checksum():
