@@ -39,10 +39,13 @@ if TYPE_CHECKING:
     help="Show every image in 76 domains: clean, and under 15 corruptions at 5 severities, with "
     "the constants that were published for images of 224, 64 or 32 px.",
 )  # fmt: skip
-@click.option("--batch-size", type=click.IntRange(min=1), default=256, show_default=True)
+@click.option(
+    "--batch-size", type=click.IntRange(min=1), default=256, show_default=True,
+    help="Images that the network sees at a time.",
+)  # fmt: skip
 @click.option(
     "--precision", type=click.Choice(["float32", "float16", "bfloat16"]),
-    help="[default: float16 on a GPU, float32 elsewhere]",
+    help="Of all layers but the last. [default: float16 on a GPU, float32 elsewhere]",
 )  # fmt: skip
 @device_options
 @seed_option

@@ -55,7 +55,7 @@ def reproduce(
       domaincal reproduce --list
       domaincal reproduce table-1 figure-3
       domaincal reproduce all --experiment imagenet-c --data stores
-      domaincal reproduce all --experiment tiny-imagenet-c --data tiny-imagenet-200 \
+      domaincal reproduce all --experiment tiny-imagenet-c --data tiny-imagenet-200 \\
           --network ResNet-50
       domaincal reproduce summary --experiment mine.toml -o out
     """

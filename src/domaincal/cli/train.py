@@ -25,8 +25,14 @@ if TYPE_CHECKING:
 @click.option(
     "--pretrained", is_flag=True, help="Start from the weights that timm has, not at random."
 )
-@click.option("--split", default="train", show_default=True, help="Of the data set, to learn.")
-@click.option("--validation-split", help="Of the data set, to measure the accuracy.")
+@click.option(
+    "--split", default="train", show_default=True,
+    help="Of the data set, to learn; a table has none.",
+)  # fmt: skip
+@click.option(
+    "--validation-split",
+    help="Of the data set, to measure the accuracy after each epoch. [default: none]",
+)  # fmt: skip
 @click.option(
     "--side", type=click.IntRange(min=1), help="Of images in px. [default: the network's]"
 )
@@ -34,14 +40,23 @@ if TYPE_CHECKING:
     "--stem", type=click.Choice(["standard", "small"]), default="standard", show_default=True,
     help="small: for images of 32 to 96 px.",
 )  # fmt: skip
-@click.option("--epochs", type=click.IntRange(min=1), default=25, show_default=True)
-@click.option("--batch-size", type=click.IntRange(min=2), default=256, show_default=True)
+@click.option(
+    "--epochs", type=click.IntRange(min=1), default=25, show_default=True,
+    help="How often every image is seen.",
+)  # fmt: skip
+@click.option(
+    "--batch-size", type=click.IntRange(min=2), default=256, show_default=True,
+    help="Images of a step.",
+)  # fmt: skip
 @click.option("--learning-rate", type=float, default=0.1, show_default=True, help="The largest.")
 @click.option(
     "--schedule", type=click.Choice(["one-cycle", "cosine"]), default="one-cycle",
-    show_default=True,
+    show_default=True, help="How the learning rate falls to 0; one-cycle rises before.",
 )  # fmt: skip
-@click.option("--weight-decay", type=float, default=5e-4, show_default=True)
+@click.option(
+    "--weight-decay", type=float, default=5e-4, show_default=True,
+    help="Of matrices and kernels.",
+)  # fmt: skip
 @click.option("--clip-norm", type=float, help="Shorten longer gradients to this.")
 @click.option(
     "--compile", "compiled", is_flag=True,
