@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 @click.option("--clip-norm", type=float, help="Shorten longer gradients to this.")
 @click.option(
     "--compile", "compiled", is_flag=True,
-    help="Let torch compile the network: a minute at first, then faster epochs on a GPU.",
+    help="Let torch compile the network: a minute at first, then perhaps faster epochs.",
 )  # fmt: skip
 @device_options
 @seed_option

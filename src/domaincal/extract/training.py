@@ -100,8 +100,8 @@ def train(
     clip_norm : float, optional
         Longer gradients are shortened to this.
     compiled : bool, default False
-        Let torch compile the network first: that takes a minute, and makes epochs on a GPU about
-        twice as fast.
+        Let torch compile the network first: that takes a minute, and may make epochs on a GPU
+        faster.
     device : str, optional
         By default the GPU if there is one.
     n_jobs : int, optional
