@@ -21,10 +21,6 @@ KINDS = {
     "gldv2": ("GoogleLandmarks", ("validation", "train")),
     "table": ("ImageTable", ()),
 }
-KINDS_HELP = (
-    "IMAGES are a kind and a place: tiny-imagenet, cifar-10, cifar-100, imagenet-c, rxrx1, gldv2 "
-    "and the folder of that data set, or table and a csv file of path, label and domain."
-)
 
 kind_argument = click.argument("kind", type=click.Choice(list(KINDS)))
 place_argument = click.argument("place", type=click.Path(path_type=Path))

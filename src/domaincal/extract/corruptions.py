@@ -1,7 +1,7 @@
 """The corruptions under which every image of a set is shown."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from torch import Tensor
@@ -70,9 +70,9 @@ class Corruptions:
     def to_dict(self) -> dict[str, Any]:
         """For a file."""
         return {
-            key: list(v) if key != "constants" and key != "seed" else v
-            for key, v in asdict(self).items()
-        }
+            "constants": self.constants, "names": list(self.names),
+            "severities": list(self.severities), "seed": self.seed,
+        }  # fmt: skip
 
     def _pairs(self) -> list[tuple[str, int]]:
         return [(name, severity) for name in self.names for severity in self.severities]
