@@ -57,17 +57,17 @@ def temperature_sums(
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _row_terms(
-    logits: Any,
-    labels: Any,
-    beta: Any,
-    terms: Any,
-    n: Any,
-    n_classes: Any,
-    stride: Any,
+    logits,
+    labels,
+    beta,
+    terms,
+    n,
+    n_classes,
+    stride,
     one_beta: tl.constexpr,
     block: tl.constexpr,
     height: tl.constexpr,
-) -> None:
+):
     """Weight 1, NLL, slope, curvature, squared slope and spread of each row; 0 for NaN beta."""
     row = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
     there = row < n
@@ -105,16 +105,16 @@ def _row_terms(
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _group_sums(
-    terms: Any,
-    group: Any,
-    parts: Any,
-    n: Any,
-    n_groups: Any,
+    terms,
+    group,
+    parts,
+    n,
+    n_groups,
     slab_rows: tl.constexpr,
     height: tl.constexpr,
     width: tl.constexpr,
     n_terms: tl.constexpr,
-) -> None:
+):
     """Sums of one term over the rows of a slab, for each of some groups."""
     slab = tl.program_id(0).to(tl.int64)
     wanted = tl.program_id(1) * width + tl.arange(0, width)
