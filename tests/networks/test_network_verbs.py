@@ -85,6 +85,35 @@ def test_any_folder_with_a_table(tmp_path):
     assert data.domains.tolist() == ["x", "x", "y", "y"]
 
 
+def test_a_new_site_without_labels(tmp_path):
+    """From images to calibrated confidences of a site that nobody has labelled."""
+    values = {"a": 10, "b": 200, "c": 20, "d": 220, "e": 90}
+    files = {f"{name}.png": encoded(value, format="PNG", side=40) for name, value in values.items()}
+    folder = write_tree(tmp_path / "photos", files)
+    known, new = folder / "known.csv", folder / "new.csv"
+    known.write_text(
+        "path,label,domain\na.png,dark,x\nb.png,bright,x\nc.png,dark,y\nd.png,bright,y\n"
+    )
+    new.write_text("path,site\ne.png,z\nb.png,z\n")
+    network, model = tmp_path / "n.safetensors", tmp_path / "ts.safetensors"
+    fast = ("--network", "resnet10t", "--side", "32", "--stem", "small", "--epochs", "1",
+            "--batch-size", "2", "--device", "cpu", "--jobs", "0")  # fmt: skip
+    kind = "table:label=null:domain=site"
+    assert "images have no labels" in run("train", kind, new, network, *fast, status=1)
+    assert "in a command null" in run("train", "table", new, network, *fast, status=1)
+    run("train", "table", known, network, *fast)
+    extract = ("--network", network, "--jobs", "0", "--device", "cpu")
+    run("extract", "table", known, tmp_path / "rows", *extract)
+    run("extract", kind, new, tmp_path / "new", *extract)
+    data = dc.read(tmp_path / "new")
+    assert data.labels is None
+    assert data.class_names == ("bright", "dark")
+    assert data.domains.tolist() == ["z", "z"]
+    assert "no labels" in run("inspect", tmp_path / "new")
+    run("fit", tmp_path / "rows", "-o", model, "--method", "ts")
+    assert "2 rows" in run("apply", model, tmp_path / "new", "-o", tmp_path / "p.csv")
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

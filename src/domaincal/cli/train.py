@@ -104,7 +104,7 @@ def train(
     from domaincal.cli.images import parse_kind
     from domaincal.cli.options import require_output, size_of
     from domaincal.extract import create_network
-    from domaincal.extract.training import train as train_network
+    from domaincal.extract.training import labels_and_classes, train as train_network
 
     written = parse_kind(kind)
     require_output(output, force=force)
@@ -113,8 +113,8 @@ def train(
     images = written.open(place, split)
     validation = None if validation_split is None else written.open(place, validation_split)
     made = create_network(
-        network, class_names=images.class_names, side=side, stem=stem, pretrained=pretrained,
-        seed=seed,
+        network, class_names=labels_and_classes(images)[1], side=side, stem=stem,
+        pretrained=pretrained, seed=seed,
     )  # fmt: skip
     with progress("training") as track:
         done = train_network(
