@@ -67,6 +67,7 @@ def extract(
       domaincal extract tiny-imagenet tiny-imagenet-200 rows --network mine.safetensors \\
           --corrupt tiny-imagenet
       domaincal extract table:label=species photos.csv rows --network mine.safetensors
+      domaincal extract table:label=null new.csv new --network mine.safetensors
     """
     from domaincal.cli.console import print_json, progress, say
     from domaincal.cli.images import parse_kind
