@@ -152,3 +152,12 @@ def test_labels_and_domains_of_the_same_values_are_told_apart():
     labelled = dc.ImageSet(pixels, [0, 1], class_names=names)
     placed = dc.ImageSet(pixels, class_names=names, domains=[0, 1])
     assert labelled.fingerprint() != placed.fingerprint()
+
+
+def test_fingerprints_are_the_same_in_every_process():
+    """Those of a list of names would be made of addresses, were they not numpy's own strings."""
+    pixels = np.zeros((2, 4, 4, 3), np.uint8)
+    listed = dc.ImageSet(pixels, domains=["day", "night"], groups=["x", "y"])
+    arrays = dc.ImageSet(pixels, domains=np.array(["day", "night"]), groups=np.array(["x", "y"]))
+    assert listed.domains.dtype.kind == listed.groups.dtype.kind == "U"
+    assert listed.fingerprint() == arrays.fingerprint()

@@ -246,4 +246,5 @@ def _names(values: ArrayLike | None, n: int, name: str) -> Array | None:
     if values is None:
         return None
     codes, names = check_domains(values, n_rows=n, needed_by="ImageSet", name=name)
-    return np.asarray(names[codes])
+    # Strings as numpy's own: the bytes of others are addresses, which no other process has.
+    return names[codes] if names.dtype.kind in "iu" else names.astype(str)[codes]
