@@ -158,6 +158,11 @@ def test_what_cannot_be_trained(tmp_path):
     other = create_network("resnet10t", class_names=["a", "b", "c"])
     with pytest.raises(dc.InputError, match="the network has 3 classes"):
         train(other, images, tmp_path / "n.safetensors")
+    unlabelled = dc.ImageSet(images.images, class_names=images.class_names)
+    with pytest.raises(dc.InputError, match=r"^images have no labels, from which a network learns"):
+        train(network(), unlabelled, tmp_path / "n.safetensors", **FAST)
+    with pytest.raises(dc.InputError, match=r"^validation images have no labels"):
+        train(network(), images, tmp_path / "n.safetensors", validation=unlabelled, **FAST)
     with pytest.raises(dc.InputError, match="loss is not finite in epoch 1"):
         train(network(), images, tmp_path / "n.safetensors", **{**FAST, "learning_rate": 1e30})
     assert not (tmp_path / "n.safetensors").exists()
