@@ -19,9 +19,10 @@ def network(**options):
 
 
 def test_dark_and_bright_are_learned(tmp_path):
-    made = network()
+    made, images = network(), photos(96, side=32)
+    images.provenance["made by"] = "hand"
     done = train(
-        made, photos(96, side=32), tmp_path / "n.safetensors", epochs=3,
+        made, images, tmp_path / "n.safetensors", epochs=3,
         validation=photos(64, side=32, seed=1), **FAST,
     )  # fmt: skip
     assert done.history["epoch"].tolist() == [1, 2, 3]
@@ -31,6 +32,8 @@ def test_dark_and_bright_are_learned(tmp_path):
     assert again.checksum() == made.checksum()
     assert again.provenance["accuracy"] == done.accuracy
     assert again.provenance["epochs"] == 3
+    assert again.provenance["images"] == images.fingerprint()
+    assert again.provenance["data made by"] == "hand"
     assert set(again.provenance["versions"]) == {"python", "torch", "timm", "domaincal"}
 
 

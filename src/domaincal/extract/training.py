@@ -182,7 +182,8 @@ def train(
     history = pd.DataFrame(records, columns=["epoch", "loss", "accuracy", "seconds"])
     network.provenance.update(
         {
-            "data": type(images).__name__, "images": len(images), "epochs": epochs,
+            **{f"data {key}": value for key, value in images.provenance.items()},
+            "data": type(images).__name__, "images": images.fingerprint(), "epochs": epochs,
             "batch_size": batch_size, "learning_rate": learning_rate, "schedule": schedule,
             "weight_decay": weight_decay, "smallest_crop": smallest_crop, "clip_norm": clip_norm,
             "training_seed": seed, "accuracy": None if held_out is None else records[-1][2],
