@@ -181,6 +181,14 @@ def test_the_experiment_makes_what_it_needs_once(images, tmp_path):
     )
     table = dc.read_experiment(definition, data=images)
     assert [source.network for source in table.sources] == ["Small", "Other constants"]
+    said = json.loads((out / "provenance.json").read_text())[0]
+    assert said["rows"]["Small"][0]["weights"] == load_network(network).checksum()
+    # Results are of images, wherever these are; of other images, there are none yet.
+    known = table.sources[0].identity(0)
+    moved = images.rename(tmp_path / "elsewhere")
+    assert dc.read_experiment(definition, data=moved).sources[0].identity(0) == known
+    write_zip(moved / "all.zip", tiny_imagenet(picture=partial(encoded, side=64), per_class=3))
+    assert dc.read_experiment(definition, data=moved).sources[0].identity(0) != known
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,39 @@ def test_means_average_repeats_within_a_domain_first():
     assert (row["n_domains"], row["repeats"]) == (3, 2)
 
 
+def test_results_say_what_their_rows_say_of_themselves(folder, data):
+    dc.write(replace(data, provenance={"weights": "1a2b"}), folder / "mine.npz")
+    results = _run(folder)
+    assert results.provenance["rows"] == {"net": [{"weights": "1a2b"}]}
+    written = json.loads((folder / "out" / "provenance.json").read_text())
+    assert written[0]["rows"] == results.provenance["rows"]
+
+
+@pytest.mark.parametrize("seed", ["", "seed, "])
+def test_rows_that_were_made_again_are_not_mixed_silently(folder, seed):
+    """A network that is trained anew gives other rows, of the same definition."""
+    (folder / "mine.py").write_text(
+        f"def load({seed}folder):\n"
+        "    import domaincal as dc\n"
+        "    from dataclasses import replace\n"
+        "    made = (folder / 'made by').read_text()\n"
+        f"    made = made + str({seed.strip(', ') or 0})\n"
+        "    return replace(dc.read(folder / 'mine.npz'), provenance={'by': made})\n"
+    )
+    text = TOML.replace('"mine.npz"', '{source = "mine.py:load"}')
+    (folder / "made by").write_text("one machine")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "results of 'net' are of rows that were made more")
+        _run(folder, text)
+        (folder / "made by").write_text("another machine")
+        _run(folder, text)  # nothing is missing
+    with pytest.warns(
+        dc.DomaincalWarning, match="results of 'net' are of rows that were made more"
+    ):
+        results = _run(folder, text.replace('MSP = "msp"', 'MSP = "msp"\nhist = "histogram"'))
+    assert len(results.provenance["rows"]["net"]) == (4 if seed else 2)
+
+
 def test_groups_are_on_one_side(folder, data, monkeypatch):
     text = TOML.replace("seed = 3", 'seed = 3\nsplits = ["row", "group"]')
     seen = []

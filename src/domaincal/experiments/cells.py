@@ -22,7 +22,7 @@ from domaincal.selection.fitting import fitted_to
 from domaincal.selection.temperatures import predicted_temperatures
 from domaincal.statistics import BinSums
 
-_FORMAT, _VERSION = "domaincal cell", "1"
+_FORMAT, _VERSION = "domaincal cell", "2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +37,14 @@ class Cell:
     bins : array, shape (domains, 3, n_bins)
         Weight, confidence and hits in the bins of each row of the table.
     edges : array, shape (n_bins + 1,)
+    provenance : dict
+        Of the rows.
     """
 
     table: pd.DataFrame
     bins: FloatArray
     edges: FloatArray
+    provenance: Mapping[str, Any]
 
     def sums(self, rows: Any = slice(None)) -> BinSums:
         """Bins of some rows of the table together: those of pooled domains."""
@@ -93,7 +96,8 @@ def compute_cell(method: Method, rows: Rows, *, n_bins: int) -> Cell:
         tables.append(table)
         bins += [np.stack([s.bins.weight, s.bins.confidence, s.bins.hits]) for s in scores]
         edges = scores[0].bins.edges
-    return Cell(pd.concat(tables, ignore_index=True), np.stack(bins), edges)
+    table = pd.concat(tables, ignore_index=True)
+    return Cell(table, np.stack(bins), edges, rows.train.provenance)
 
 
 def cell_path(folder: Path, key: Mapping[str, Any]) -> Path:
@@ -112,6 +116,7 @@ def write_cell(path: Path, cell: Cell, key: Mapping[str, Any]) -> None:
             "version": _VERSION,
             "key": _text(key),
             "table": json.dumps(cell.table.to_dict("list")),
+            "provenance": json.dumps(cell.provenance),
         },
     )
 
@@ -123,7 +128,8 @@ def read_cell(path: Path, key: Mapping[str, Any]) -> Cell | None:
         if texts.get("format") != _FORMAT or texts.get("key") != _text(key):
             return None
         table = pd.DataFrame(json.loads(texts["table"]))
-        return Cell(table, tensors["bins"], tensors["edges"])
+        provenance = json.loads(texts["provenance"])
+        return Cell(table, tensors["bins"], tensors["edges"], provenance)
     except (FileNotFoundError, FileFormatError, KeyError, ValueError):
         return None  # damaged by a full disk, say: it is computed again
 

@@ -13,7 +13,7 @@ from domaincal.data import CalibrationData
 from domaincal.data.fingerprint import checksums
 from domaincal.datasets import load_digits_c
 from domaincal.experiments.python_files import file_digest, from_file, is_in_file
-from domaincal.experiments.tiny_imagenet_c import tiny_imagenet_c
+from domaincal.experiments.tiny_imagenet_c import tiny_imagenet_c, training_and_shown_images
 from domaincal.experiments.versions import versions
 from domaincal.io import read
 
@@ -25,7 +25,9 @@ _SHIPPED: dict[str, Callable[..., CalibrationData]] = {
 _GIVEN = ("seed", "folder", "made", "track")
 # What networks that are trained on the spot, and images that are corrupted, depend on.
 _MAKERS = ("numpy", "scipy", "scikit-learn", "imagecorruptions-imaug")
-_MORE_MAKERS = {"tiny-imagenet-c": ("torch", "timm")}
+# Sources that keep what they make, wherever and with whatever versions they made it: their rows
+# depend on what is in the folder of the data.
+_KEPT: dict[str, Callable[[Path], dict[str, str]]] = {"tiny-imagenet-c": training_and_shown_images}
 
 
 @dataclass(frozen=True)
@@ -90,13 +92,15 @@ class DataSource:
         assert not isinstance(self.written, str)
         source = str(self.written["source"])
         parameters = inspect.signature(self._function()).parameters
+        if source in _KEPT:
+            return {**self.written, "images": _KEPT[source](self.folder)}
         return {
             **self.written,
             "code": file_digest(source, self.code_folder) if is_in_file(source) else None,
             "code folder": str(self.code_folder.resolve()) if is_in_file(source) else None,
             "seed": seed if "seed" in parameters else None,
             "folder": str(self.folder.resolve()) if "folder" in parameters else None,
-            "versions": versions(*_MAKERS, *_MORE_MAKERS.get(source, ())),
+            "versions": versions(*_MAKERS),
         }
 
     def _options(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from domaincal.selection.evaluate import bin_scores
 KEYS = ("data", "network", "partition", "split", "repeat", "method", "head")
 SCORES = ("accuracy", "mean_confidence", "ece", "floor", "excess", "gap", "nll", "brier")
 _PACKAGES = ("domaincal", "numpy", "scipy", "scikit-learn", "pandas", "numba",
-             "imagecorruptions-imaug")  # fmt: skip
+             "imagecorruptions-imaug", "torch", "timm")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Results:
     pooled : DataFrame
         The same scores of all InD and of all OOD rows together, without nll and brier.
     provenance : dict
-        The experiment, the identity of its data, and versions.
+        The experiment, the identity of its data and what they say of themselves, and versions.
     """
 
     experiment: Experiment
@@ -84,6 +84,7 @@ class Results:
             "repeats": self.experiment.repeats,
             "seed": self.experiment.seed,
             "data": self.data,
+            "rows": self._rows(),
             "splits": list(dict.fromkeys(cell.split for cell in asked)),
             "partitions": {c.partition.name: c.partition.definition() for c in asked},
             "methods": {cell.method.name: cell.method.definition() for cell in asked},
@@ -102,6 +103,15 @@ class Results:
             standard deviation over the domains divided by the root of their number.
         """
         return means_over_domains(self.table)
+
+    def _rows(self) -> dict[str, list[Mapping[str, Any]]]:
+        """Provenance of each network's rows; of several, where repeats have rows of their own."""
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for (network, _), cell in self.cells.items():
+            known = found.setdefault(network, [])
+            if cell.provenance not in known:
+                known.append(cell.provenance)
+        return found
 
     def _key(self, network: str, asked: Asked) -> tuple[Any, ...]:
         return (

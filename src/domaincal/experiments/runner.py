@@ -14,7 +14,7 @@ from domaincal._tensors import check_device
 from domaincal._typing import Track
 from domaincal.data import CalibrationData
 from domaincal.data.splits import rows_of
-from domaincal.experiments.cells import Rows, cell_path, compute_cell, read_cell, write_cell
+from domaincal.experiments.cells import Cell, Rows, cell_path, compute_cell, read_cell, write_cell
 from domaincal.experiments.data_sources import DataSource
 from domaincal.experiments.definition import Asked, Experiment, asked_by
 from domaincal.experiments.results import Results, write_results
@@ -106,6 +106,7 @@ def run_experiment(
             rows = at_hand.rows(by_network[network], cell)
             cells[path] = compute_cell(cell.method, rows, n_bins=experiment.bins)
         write_cell(path, cells[path], keys[network, cell])
+    _warn_of_other_rows({name: cells[path] for name, path in paths.items()}, by_network)
     data = {source.network: identities[source.network, 0] for source in sources}
     results = Results(experiment, {name: cells[path] for name, path in paths.items()}, data)
     write_results([results], folder)
@@ -129,6 +130,23 @@ def _there(experiment: Experiment) -> list[DataSource]:
             stacklevel=3,
         )
     return there
+
+
+def _warn_of_other_rows(
+    cells: dict[tuple[str, Asked], Cell], sources: dict[str, DataSource]
+) -> None:
+    """Cells of one network must be of the same rows: it may have been trained again meanwhile."""
+    first: dict[tuple[str, int], Cell] = {}
+    for (network, asked), cell in cells.items():
+        rows = (network, asked.repeat if sources[network].varies else 0)
+        if cell.provenance != first.setdefault(rows, cell).provenance:
+            warnings.warn(
+                f"results of {network!r} are of rows that were made more than once, and differ: "
+                "provenance.json tells them apart; choose another folder to make all of them anew.",
+                DomaincalWarning,
+                stacklevel=3,
+            )
+            return
 
 
 def _key(
