@@ -176,7 +176,7 @@ def test_the_experiment_makes_what_it_needs_once(images, tmp_path):
     assert "small, Other constants" in printed
     assert len(list((out / "made").iterdir())) == 3  # other rows of the same network
     assert network.stat().st_mtime_ns == before
-    assert "has no network 'Large'; choose from Small, Other" in run(
+    assert "there is no network 'Large' in small; choose from Small, Other" in run(
         *make, "--network", "Large", status=1
     )
     table = dc.read_experiment(definition, data=images)

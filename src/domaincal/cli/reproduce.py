@@ -72,7 +72,7 @@ def reproduce(
         raise click.UsageError("name a target, or all; --list shows them.")
     read = [read_experiment(experiment, data=data) for experiment in experiments]
     if networks:
-        read = [only_networks(experiment, networks) for experiment in read]
+        read = only_networks(read, networks)
     if repeats is not None:
         read = [replace(experiment, repeats=repeats) for experiment in read]
     make_and_print(

@@ -111,16 +111,20 @@ def asked_by(
     ]
 
 
-def only_networks(experiment: Experiment, networks: Sequence[str]) -> Experiment:
-    """An experiment with some of its networks."""
-    known = [source.network for source in experiment.sources]
+def only_networks(experiments: Sequence[Experiment], networks: Sequence[str]) -> list[Experiment]:
+    """Experiments with some of their networks, without those that have none of them."""
+    known = dict.fromkeys(source.network for e in experiments for source in e.sources)
     for name in networks:
         if name not in known:
+            where = " and ".join(experiment.name for experiment in experiments)
             raise InputError(
-                f"{experiment.name} has no network {name!r}; choose from {', '.join(known)}."
+                f"there is no network {name!r} in {where}; choose from {', '.join(known)}."
             )
-    chosen = tuple(source for source in experiment.sources if source.network in networks)
-    return replace(experiment, sources=chosen)
+    chosen = (
+        replace(e, sources=tuple(source for source in e.sources if source.network in networks))
+        for e in experiments
+    )
+    return [experiment for experiment in chosen if experiment.sources]
 
 
 def read_experiment(
