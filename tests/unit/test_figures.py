@@ -134,10 +134,15 @@ def test_random_partitions_side_by_side(experiment, tmp_path):
 def test_overviews_show_every_network_and_partition_with_unseen_domains(experiment, tmp_path, what):
     results = _run(experiment, tmp_path, what)
     assert set(results.table["partition"]) == {"unseen", "random-a", "random-b"}
-    figure = overview_figure(results, what)
+    figure = overview_figure([results], what)
     assert _titles(figure) == [f"{n}: {p}" for n in ("one", "two") for p in ("unseen", "a", "b")]
-    one = overview_figure(results.only([a for n, a in results.cells if n == "one"]), what)
-    assert len(one.axes) == 6
+    other = replace(
+        results, experiment=replace(experiment, name="another experiment with a much longer name")
+    )
+    both = overview_figure([results, other], what)
+    assert len(both.axes) == 12
+    assert _titles(both)[0] == "c, one: unseen"
+    assert _titles(both)[-1] == "another experiment with a much longer\nname, two\nb"
 
 
 def test_an_experiment_without_ood_beside_one_with(experiment, tmp_path):

@@ -1,5 +1,6 @@
 """The paper's figures, and overviews of an experiment; drawn by domaincal.plots."""
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from domaincal.plots import (
 _SHOWN_DOMAIN = "gaussian_noise-5"
 _SIDE = 3.7
 _PNG_DPI = 200
+# Letters above a panel.
+_TITLE_WIDTH = 42
 
 
 def reliability_figure(results: Results) -> Any:
@@ -52,9 +55,7 @@ def temperature_figure(results: Results) -> Any:
     network, cell = _first_cell(results)
     figure, axes = _panels(1, 1)
     plot_temperatures(_temperatures(cell), ax=axes[0])
-    axes[0].set_title(
-        f"{_name(results, network)}: {len(cell.table)} domains, first repeat", fontsize="medium"
-    )
+    _panel_title(axes[0], f"{_name(results, network)}: {len(cell.table)} domains, first repeat")
     return figure
 
 
@@ -99,30 +100,33 @@ def split_figure(results: Results) -> Any:
     return figure
 
 
-def overview_figure(results: Results, what: str) -> Any:
+def overview_figure(runs: Sequence[Results], what: str) -> Any:
     """A panel for each network and partition: ``domains``, ``accuracy`` or ``temperatures``."""
-    networks = dict(_by_network(results))
-    partitions = _partitions(results)
-    shown = [(network, name) for network in networks for name in partitions]
-    columns = min(len(partitions), 3) if len(partitions) > 1 else min(len(networks), 3)
+    networks = [(run, network, table) for run in runs for network, table in _by_network(run)]
+    shown = [(*of, name, title) for of in networks for name, title in _partitions(of[0]).items()]
+    most = max(len(_partitions(run)) for run in runs)
+    columns = min(most, 3) if most > 1 else min(len(networks), 3)
     figure, axes = _panels(-(-len(shown) // columns), columns)
-    for ax, (network, name) in zip(axes, shown, strict=False):
-        table = networks[network]
+    for ax, (run, network, table, name, partition) in zip(axes, shown, strict=False):
         part = table[table["partition"] == name]
-        title = f"{network}: {partitions[name]}" if len(networks) > 1 else partitions[name]
+        who = network if len(runs) == 1 else _name(run, network)
+        title = f"{who}: {partition}" if len(networks) > 1 else partition
         if what == "domains":
             _scatter(ax, part, title)
         elif what == "accuracy":
             _accuracy(ax, part, title)
         else:
-            plot_temperatures(_temperatures(_cell(results, network, name)), ax=ax)
-            ax.set_title(title, fontsize="medium")
+            plot_temperatures(_temperatures(_cell(run, network, name)), ax=ax)
+            _panel_title(ax, title)
     for ax in axes[len(shown) :]:
         ax.set_axis_off()
-    only = f", {next(iter(networks))}" if len(networks) == 1 else ""
-    kind = _unseen(results.table)
-    which = {"accuracy": f": {kind} domains", "temperatures": ": MD-TS, first repeat"}
-    _title(figure, f"{results.experiment.name}{only}{which.get(what, '')}")
+    # Of several experiments, each panel names its own.
+    name = runs[0].experiment.name if len(networks) > 1 else _name(*networks[0][:2])
+    kind = _unseen(pd.concat([run.table for run in runs]))
+    which = {"accuracy": f"{kind} domains", "temperatures": "MD-TS, first repeat"}.get(what)
+    words = [word for word in (name if len(runs) == 1 else None, which) if word]
+    if words:
+        _title(figure, ": ".join(words))
     return figure
 
 
@@ -155,6 +159,13 @@ def _title(figure: Any, text: str) -> None:
     figure.suptitle(text, x=0.01, horizontalalignment="left", fontsize="medium", fontweight="bold")
 
 
+def _panel_title(ax: Any, text: str) -> None:
+    """On as many lines as the width of a panel asks for."""
+    if len(text) > _TITLE_WIDTH:
+        text = "\n".join(textwrap.fill(part, _TITLE_WIDTH) for part in text.split(": "))
+    ax.set_title(text, fontsize="medium")
+
+
 def _cell(results: Results, network: str, partition: str) -> Cell:
     """The first cell of a network and partition."""
     return next(
@@ -169,12 +180,12 @@ def _scatter(ax: Any, table: pd.DataFrame, title: str) -> None:
         ax.set_axis_off()
         return
     plot_method_scatter(table, "TS", "MD-TS", ax=ax)
-    ax.set_title(title, fontsize="medium")
+    _panel_title(ax, title)
 
 
 def _accuracy(ax: Any, table: pd.DataFrame, title: str) -> None:
     plot_accuracy_prediction(table[table["kind"] == _unseen(table)], ax=ax)
-    ax.set_title(title, fontsize="medium")
+    _panel_title(ax, title)
 
 
 def _unseen(table: pd.DataFrame) -> str:
