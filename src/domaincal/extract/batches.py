@@ -16,8 +16,10 @@ from domaincal.datasets.image_sets import Images, ImageSet
 from domaincal.extract.networks import Network
 from domaincal.extract.preprocessing import Preprocessing
 
-# Images that are shown more than once are kept decoded up to so many bytes.
+# Images that are shown more than once are kept decoded up to so many bytes, and up to a part of
+# the memory that the device has.
 _KEPT_BYTES = 16 << 30
+_KEPT_PART = 4
 _DECODED_TOGETHER = 64
 
 
@@ -100,9 +102,13 @@ def decoded(
 
 
 def _kept_bytes(device: torch.device) -> int:
-    if device.type != "cuda":
-        return _KEPT_BYTES
-    return min(_KEPT_BYTES, torch.cuda.mem_get_info(device)[0] // 4)
+    if device.type == "cuda":
+        memory = torch.cuda.mem_get_info(device)[0]
+    elif hasattr(os, "sysconf"):
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    else:  # Windows does not say
+        memory = 8 << 30
+    return min(_KEPT_BYTES, memory // _KEPT_PART)
 
 
 class _Cut(Dataset[Any]):
