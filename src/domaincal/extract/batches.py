@@ -72,17 +72,20 @@ def image_batches(
     batches: list[IntArray],
     preprocessing: Preprocessing,
     *,
+    device: torch.device,
     n_jobs: int,
 ) -> Iterator[Tensor]:
-    """Batches of the given rows: uint8 of shape (n, side, side, 3)."""
+    """Batches of the given rows on the device: uint8 of shape (n, side, side, 3)."""
+    on_gpu = device.type == "cuda"
     loader: DataLoader[Any] = DataLoader(
         _Cut(images, batches, preprocessing), batch_size=None, shuffle=False, num_workers=n_jobs,
+        pin_memory=on_gpu,  # a GPU fetches it from there while it works
         generator=torch.Generator(),  # else it takes a number from everybody's
     )  # fmt: skip
     for batch in loader:
         if isinstance(batch, DomaincalError):  # of a process, without its traceback
             raise batch
-        yield batch
+        yield batch.to(device, non_blocking=on_gpu)
 
 
 def decoded(
@@ -95,9 +98,9 @@ def decoded(
     out = torch.empty((n, side, side, 3), dtype=torch.uint8, device=device)
     starts = range(0, n, _DECODED_TOGETHER)
     rows = [np.arange(start, min(start + _DECODED_TOGETHER, n)) for start in starts]
-    parts = image_batches(images.images, rows, preprocessing, n_jobs=n_jobs)
+    parts = image_batches(images.images, rows, preprocessing, device=device, n_jobs=n_jobs)
     for own, part in zip(rows, parts, strict=True):
-        out[own[0] : own[-1] + 1] = part.to(device)
+        out[own[0] : own[-1] + 1] = part
     return out
 
 

@@ -246,11 +246,10 @@ class _Shard:
 def _append(
     writer: ThreadPoolExecutor, before: Future[None] | None, store: Store, shard: _Shard
 ) -> Future[None]:
-    """Write while the network goes on, one shard at a time."""
-    data = shard.data()
+    """Fetch, check and write a shard while the network goes on with the next."""
     if before is not None:
         before.result()
-    return writer.submit(store.append, data, at=shard.start)
+    return writer.submit(lambda: store.append(shard.data(), at=shard.start))
 
 
 def _joined(parts: list[Array | None]) -> Array | None:

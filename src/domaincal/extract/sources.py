@@ -119,8 +119,9 @@ class ImageRows:
         if kept is not None:
             yield from (kept[own[0] : own[-1] + 1] for own in rows)
         else:
-            loaded = image_batches(self._set.images, rows, self._preprocessing, n_jobs=self._n_jobs)
-            yield from (images.to(device, non_blocking=True) for images in loaded)
+            yield from image_batches(
+                self._set.images, rows, self._preprocessing, device=device, n_jobs=self._n_jobs
+            )
 
 
 class LoaderRows:

@@ -234,13 +234,14 @@ class _Shown:
     def _batches(self, rows: list[IntArray]) -> Iterator[tuple[Tensor, Tensor]]:
         if self._kept is None:
             loaded = image_batches(
-                self._images.images, rows, self._preprocessing, n_jobs=self._n_jobs
-            )
+                self._images.images, rows, self._preprocessing,
+                device=self._device, n_jobs=self._n_jobs,
+            )  # fmt: skip
         else:
             kept = self._kept
             loaded = (kept[torch.from_numpy(own).to(self._device)] for own in rows)
         for own, batch in zip(rows, loaded, strict=True):
-            images = self._preprocessing.normalise(batch.to(self._device, non_blocking=True))
+            images = self._preprocessing.normalise(batch)
             yield images, self._labels[torch.from_numpy(own).to(self._device)]
 
 
