@@ -1,7 +1,5 @@
 """Networks: logits and features of the seven of the paper, and of any module."""
 
-import json
-
 import numpy as np
 import pytest
 import timm
@@ -9,16 +7,7 @@ import torch
 from PIL import Image
 
 import domaincal as dc
-from domaincal._files import read_tensors, write_tensors
-from domaincal.extract import (
-    ARCHITECTURES,
-    Network,
-    Preprocessing,
-    create_network,
-    extract,
-    load_network,
-    save_network,
-)
+from domaincal.extract import ARCHITECTURES, Network, Preprocessing, create_network, extract
 from networks.conftest import photos, small_network
 
 SEVEN = [
@@ -131,43 +120,6 @@ def test_random_weights_follow_the_seed():
     sums = [create_network("resnet18", seed=seed).checksum() for seed in (0, 0, 1)]
     assert sums[0] == sums[1] != sums[2]
     assert torch.equal(torch.random.get_rng_state(), global_state)
-
-
-@pytest.mark.parametrize("name", ["resnet18", "vit_tiny_patch16_224"])
-def test_a_saved_network_is_the_same(name, tmp_path):
-    network = create_network(name, class_names=["a", "b"], side=32, stem="small", seed=3)
-    save_network(network, tmp_path / "network.safetensors")
-    again = load_network(tmp_path / "network.safetensors")
-    assert again.checksum() == network.checksum()
-    assert again.preprocessing == network.preprocessing
-    assert again.provenance == network.provenance
-    assert again.class_names == ("a", "b")
-    images = torch.randn(2, 3, 32, 32)
-    for one in (network, again):
-        one.module.eval()
-    torch.testing.assert_close(network.outputs(images)[0], again.outputs(images)[0])
-
-
-def test_files_that_are_no_network(tmp_path):
-    with pytest.raises(dc.InputError, match="there is no file"):
-        load_network(tmp_path / "none.safetensors")
-    write_tensors(tmp_path / "other.safetensors", {"x": np.zeros(2)}, {})
-    with pytest.raises(dc.FileFormatError, match="no network of this domaincal"):
-        load_network(tmp_path / "other.safetensors")
-    network = create_network("resnet18", class_names=["a", "b"])
-    save_network(network, tmp_path / "network.safetensors")
-    tensors, texts = read_tensors(tmp_path / "network.safetensors")
-    del tensors["fc.weight"]
-    write_tensors(tmp_path / "cut.safetensors", tensors, texts)
-    with pytest.raises(dc.FileFormatError, match=r"not those of resnet18 .*fc\.weight"):
-        load_network(tmp_path / "cut.safetensors")
-    written = json.loads(texts["network"])
-    assert written["provenance"]["timm"] == "resnet18"
-
-
-def test_a_module_of_the_users_is_not_saved_here(tmp_path):
-    with pytest.raises(dc.InputError, match="save its module with torch"):
-        save_network(small_network(), tmp_path / "x.safetensors")
 
 
 @pytest.mark.parametrize(

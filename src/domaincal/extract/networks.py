@@ -1,17 +1,13 @@
 """Networks: a module of torch, split at its last layer, and what it expects of images."""
 
 import hashlib
-import json
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from domaincal._errors import FileFormatError, InputError
-from domaincal._files import read_tensors, write_tensors
+from domaincal._errors import InputError
 from domaincal._optional import require
 from domaincal._validation import check_class_names, check_count, check_option
 from domaincal.extract.preprocessing import Preprocessing
@@ -29,7 +25,6 @@ ARCHITECTURES = {
 }
 
 Stem = Literal["standard", "small"]
-_FORMAT, _VERSION = "domaincal network", "1"
 _SMALL_PATCH = 8
 
 
@@ -217,62 +212,6 @@ def create_network(
         class_names=class_names,
         provenance={"timm": full, "pretrained": pretrained, "stem": stem, "seed": seed},
     )
-
-
-def require_savable(network: Network, path: str | os.PathLike[str]) -> Preprocessing:
-    """Refuse what could not be written, before there is anything to lose."""
-    if network.preprocessing is None or "timm" not in network.provenance:
-        raise InputError(f"{network!r} is none of create_network; save its module with torch.")
-    if Path(path).suffix != ".safetensors":
-        raise InputError(f"{path} must end in .safetensors, which is what it will be.")
-    if not Path(path).parent.is_dir():
-        raise InputError(f"there is no folder {Path(path).parent} to write {path}; create it.")
-    return network.preprocessing
-
-
-def save_network(network: Network, path: str | os.PathLike[str]) -> None:
-    """Write a network of :func:`create_network` to a ``.safetensors`` file.
-
-    The file has its weights, what it expects of images, its classes and where it comes from.
-    """
-    preprocessing = require_savable(network, path)
-    written = {
-        "name": network.name,
-        "class_names": network.class_names,
-        "preprocessing": preprocessing.to_dict(),
-        "provenance": network.provenance,
-    }
-    weights = {k: v.cpu().numpy() for k, v in network.module.state_dict().items()}
-    texts = {"format": _FORMAT, "version": _VERSION, "network": json.dumps(written)}
-    write_tensors(path, weights, texts)
-
-
-def load_network(path: str | os.PathLike[str]) -> Network:
-    """A network that :func:`save_network` or :func:`train` wrote."""
-    if not Path(path).is_file():
-        raise InputError(f"there is no file {path}; give a network that domaincal train wrote.")
-    weights, texts = read_tensors(path)
-    if texts.get("format") != _FORMAT or texts.get("version") != _VERSION:
-        raise FileFormatError(
-            f"{path} is no network of this domaincal; train one with domaincal train."
-        )
-    written = json.loads(texts["network"])
-    preprocessing = Preprocessing.from_dict(written["preprocessing"])
-    provenance = written["provenance"]
-    network = create_network(
-        written["name"], class_names=written["class_names"], side=preprocessing.side,
-        stem=provenance["stem"],
-    )  # fmt: skip
-    state = {name: torch.from_numpy(values) for name, values in weights.items()}
-    try:
-        network.module.load_state_dict(state)
-    except RuntimeError as error:
-        raise FileFormatError(
-            f"the weights of {path} are not those of {written['name']} as timm has it now "
-            f"({str(error).splitlines()[-1].strip()})."
-        ) from error
-    network.preprocessing, network.provenance = preprocessing, provenance
-    return network
 
 
 def _replace_first_convolution(module: nn.Module) -> None:
