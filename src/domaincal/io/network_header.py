@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from domaincal._errors import FileFormatError
-from domaincal._files import decoding, read_tensor_metadata
+from domaincal._files import decoding
 
 _FORMAT, _VERSION = "domaincal network", "1"
 _CURE = "it may be damaged: copy it again, or train the network again with domaincal train"
@@ -33,6 +33,11 @@ class NetworkHeader:
     class_names: tuple[str, ...] | None
     preprocessing: dict[str, Any]
     provenance: dict[str, Any]
+
+    @property
+    def n_classes(self) -> int | None:
+        """None where the classes are those of timm's weights."""
+        return None if self.class_names is None else len(self.class_names)
 
     def texts(self) -> dict[str, str]:
         """Metadata of a ``.safetensors`` file."""
@@ -69,11 +74,6 @@ class NetworkHeader:
 def is_network(texts: Mapping[str, str]) -> bool:
     """Whether the metadata of a ``.safetensors`` file are those of a network."""
     return texts.get("format") == _FORMAT
-
-
-def read_network_header(path: str | os.PathLike[str]) -> NetworkHeader:
-    """What a network file holds beside weights."""
-    return NetworkHeader.from_texts(read_tensor_metadata(path), path)
 
 
 def _part(written: Any, key: str, kind: Any) -> Any:
