@@ -266,8 +266,14 @@ def _rows_there(store: Store, provenance: dict[str, Any]) -> int:
         found = store.provenance
         for key, value in json.loads(json.dumps(provenance)).items():
             if found.get(key) != value:
+                # Keys are singular and plural: no word before them may depend on that.
                 raise InputError(
-                    f"{store.path} was made with another {key}: {found.get(key)!r}, not {value!r}; "
-                    "choose another folder, or remove it."
+                    f"{store.path} differs in {key}: it was made with "
+                    f"{_shown(found.get(key))}, not {_shown(value)}; choose another folder, or "
+                    "remove it."
                 )
     return n_rows
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else repr(value)
