@@ -15,9 +15,11 @@ import numpy as np
 
 import domaincal as dc
 from domaincal.calibrators._base import Calibrator
+from domaincal.kernels.tensors import fused_kernels
 
 REPEATS = 5
 COPY_BYTES = 1 << 32
+MATRIX_SIDE = 8192
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,12 @@ def bandwidth(torch: Any) -> float:
     return 2 * COPY_BYTES / best(torch, lambda: target.copy_(source))
 
 
+def double_rate(torch: Any) -> float:
+    """Operations per second of a product of large float64 matrices."""
+    a = torch.randn((MATRIX_SIDE, MATRIX_SIDE), dtype=torch.float64, device="cuda")
+    return 2 * MATRIX_SIDE**3 / best(torch, lambda: a @ a)
+
+
 def measure(torch: Any, problem: Rows, rate: float) -> list[str]:
     """A line of the table for each step."""
     logits, labels, features, domains = problem.make(torch)
@@ -126,14 +134,21 @@ def main() -> None:
         print("There is no CUDA device here: nothing to measure.")
         return
     warnings.simplefilter("ignore")
-    rate = bandwidth(torch)
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}: a copy reads and writes "
-          f"{rate / 1e9:.0f} GB/s in all.\n")  # fmt: skip
+    rate, double = bandwidth(torch), double_rate(torch)
+    fused = "fused kernels" if fused_kernels(torch.device("cuda")) else "NO fused kernels"
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {fused}: a copy reads and "
+          f"writes {rate / 1e9:.0f} GB/s in all.\n")  # fmt: skip
     print("| rows x classes | step | time | bytes of its input | plain passes |")
     print("| --- | --- | ---: | ---: | ---: |")
     for problem in PROBLEMS:
         print("\n".join(measure(torch, problem, rate)), flush=True)
         torch.cuda.empty_cache()
+    print("\nWhat MD-TS must compute beside: the Gram matrix of the features, in float64, of which "
+          f"the device does {double / 1e12:.0f} TFLOP/s (a product of matrices).\n")  # fmt: skip
+    for problem in PROBLEMS:
+        if problem.n_features:
+            work = 2.0 * problem.n_domains * problem.n_rows * problem.n_features**2
+            print(f"- {problem.name}: {work / 1e12:.1f} TFLOP, {1000 * work / double:.1f} ms.")
 
 
 if __name__ == "__main__":

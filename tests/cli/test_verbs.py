@@ -163,6 +163,7 @@ class TestFit:
             (["--method", "magic"], 2, "no method 'magic'; choose from msp, ts"),
             (["--method", "md-ts:hed=ols"], 2, "no parameter 'hed'; choose from alpha"),
             (["--method", "md-ts:head"], 2, "needs a value for 'head'; write head=VALUE"),
+            (["--method", "md-ts:head="], 2, "needs a value for 'head'; write head=VALUE"),
             (["--method", "ts:head=ols"], 2, "ts has no parameter 'head'; it has none"),
             (["--method", "ts", "--head", "ols"], 2, "--head is for --method md-ts"),
             (["--method", "md-ts:head=knn", "--head", "ols"], 2, "is given once"),
@@ -447,9 +448,10 @@ def test_a_missing_package_is_said_before_the_work(scores, model, tmp_path, verb
     assert "pip install 'domaincal[parquet]'" in error
 
 
-@pytest.mark.parametrize(
-    "verb", ["demo", "inspect", "convert", "fit", "apply", "evaluate", "corrupt", "reproduce"]
-)
+@pytest.mark.parametrize("verb", [
+    "demo", "inspect", "convert", "fit", "apply", "evaluate", "train", "extract", "corrupt",
+    "reproduce",
+])  # fmt: skip
 def test_every_verb_has_help_with_examples(verb):
     out = run(verb, "--help").output
     assert f"Examples:\n    domaincal {verb}" in out

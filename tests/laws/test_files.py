@@ -103,6 +103,8 @@ def test_a_store_that_grew_is_the_store_written_at_once(data, cuts):
             assert len(store) == start
             store.append(data.select(slice(start, stop)))
         assert len(store) == len(data)
+        np.testing.assert_array_equal(store.labels(), data.labels)
+        np.testing.assert_array_equal(store.domains(), data.domains)
         store.verify()
         assert_same(store.read(), data)
         assert len(list(Path(folder, "scores").glob("part-*"))) == len(edges) - 1

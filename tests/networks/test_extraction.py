@@ -100,6 +100,111 @@ def test_images_of_some_of_the_classes_have_the_numbers_of_the_network(tmp_path)
     assert data.logits.shape == (40, 3)
 
 
+def without_labels(images: dc.ImageSet, **options) -> dc.ImageSet:
+    return dc.ImageSet(images.images, domains=images.domains, groups=images.groups, **options)
+
+
+@pytest.mark.parametrize("known", [None, ("dark", "bright")])
+def test_images_without_labels(known, tmp_path):
+    """The same rows but for the labels; the classes are the network's, if it knows them."""
+    network = small_network()
+    network.class_names = known
+    labelled = rows(tmp_path, "labelled", network, photos())
+    data = rows(tmp_path, "rows", network, without_labels(photos()))
+    assert data.labels is None
+    assert data.class_names == known
+    for name in ("logits", "features", "domains", "groups"):
+        np.testing.assert_array_equal(getattr(data, name), getattr(labelled, name))
+    named = without_labels(photos(), class_names=["dark", "bright"])
+    assert rows(tmp_path, "named", network, named).class_names == ("dark", "bright")
+
+
+def test_images_without_labels_of_some_of_the_classes(tmp_path):
+    wide = small_network(n_classes=5)
+    every = rows(tmp_path, "all", wide, without_labels(photos())).logits
+    two = without_labels(photos(), class_names=["dark", "bright"], columns=[3, 1])
+    data = rows(tmp_path, "columns", wide, two)
+    np.testing.assert_array_equal(data.logits, every[:, [3, 1]])
+    with pytest.raises(dc.InputError, match="the network has 5 outputs, but the images are of 2"):
+        rows(tmp_path, "wrong", wide, without_labels(photos(), class_names=["dark", "bright"]))
+    wide.class_names = ("a", "bright", "b", "dark", "c")
+    data = rows(tmp_path, "known", wide, without_labels(photos(), class_names=["dark", "bright"]))
+    np.testing.assert_array_equal(data.logits, every)
+    assert data.class_names == wide.class_names
+    with pytest.raises(dc.InputError, match="class 'grey', which the network does not know"):
+        rows(tmp_path, "wrong", wide, without_labels(photos(), class_names=["grey"]))
+
+
+def test_corruptions_of_images_without_labels(tmp_path):
+    images, network = photos(7, side=32), small_network(32)
+    options = {"corruptions": Corruptions("cifar", names=["contrast"], severities=[1])}
+    labelled = rows(tmp_path, "labelled", network, images, **options)
+    data = rows(tmp_path, "rows", network, without_labels(images), **options)
+    assert data.labels is None
+    for name in ("logits", "domains", "groups"):
+        np.testing.assert_array_equal(getattr(data, name), getattr(labelled, name))
+
+
+def test_images_without_labels_are_not_mixed_with_others(tmp_path):
+    begun = photos()
+    begun.images = Failing(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        rows(tmp_path, "rows", images=without_labels(begun), batch_size=2)
+    assert len(dc.Store(tmp_path / "rows")) == 38
+    with pytest.raises(dc.InputError, match="was made with another images"):
+        rows(tmp_path, "rows", images=photos())
+    whole = rows(tmp_path, "rows", images=without_labels(photos()))
+    np.testing.assert_array_equal(whole.logits, rows(tmp_path, "whole").logits)
+    assert whole.labels is None
+
+
+@pytest.mark.parametrize("domains", [None, ["day", "day", "night", "night"], [3, 3, 1, 1]])
+def test_a_loader_without_labels(domains, tmp_path):
+    pixels = torch.randn(8, 3, 16, 16)
+    batches = [(pixels[:4], None, domains), (pixels[4:], None, domains)]
+    whole = rows(tmp_path, "whole", images=batches)
+    assert whole.labels is None
+    assert whole.domains is None if domains is None else whole.domains.tolist() == 2 * domains
+    # Cut off in the middle of a batch; what is there already is only loaded.
+    rows(tmp_path, "cut", images=[(pixels[:2], None, None if domains is None else domains[:2])])
+    done = extract(small_network(), batches, tmp_path / "cut", device="cpu")
+    assert (done.n_kept, done.n_rows) == (2, 8)
+    np.testing.assert_allclose(done.store.read().logits, whole.logits, rtol=1e-5)
+    np.testing.assert_array_equal(done.store.read().domains, whole.domains)
+    with pytest.raises(dc.InputError, match=r"gives 4 rows, and .* has 8; load the same"):
+        rows(tmp_path, "whole", images=batches[:1])
+
+
+def test_a_loader_that_gives_something_else_than_the_store_has(tmp_path):
+    pixels, labels = torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 0, 1])
+    rows(tmp_path, "rows", images=[(pixels, None, list("aabb"))])
+    rows(tmp_path, "labels", images=[(pixels, labels, list("aabb"))])
+    with pytest.raises(dc.InputError, match=r"other domains than .* from row 0 on; .*shuffle=Fal"):
+        rows(tmp_path, "rows", images=[(pixels, None, list("abab"))])
+    with pytest.raises(dc.InputError, match=r"other domains than .* from row 0 on"):
+        rows(tmp_path, "labels", images=[(pixels, labels, list("abab"))])
+    with pytest.raises(dc.InputError, match=r"gives no domains, and .*rows has some; load the sam"):
+        rows(tmp_path, "rows", images=[(pixels, None)])
+    with pytest.raises(dc.InputError, match=r"gives labels, and .*rows has none; load the same"):
+        rows(tmp_path, "rows", images=[(pixels, labels, list("aabb"))])
+    with pytest.raises(dc.InputError, match=r"gives no labels, and .*labels has some; load the"):
+        rows(tmp_path, "labels", images=[(pixels, None, list("aabb"))])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "what"),
+    [
+        (([0, 1],), (None,), "labels in one batch and no labels in another"),
+        ((None,), ([0, 1],), "no labels in one batch and labels in another"),
+        ((None, ["a", "b"]), (None,), "domains in one batch and no domains in another"),
+    ],
+)
+def test_batches_that_differ_in_what_they_give(first, second, what, tmp_path):
+    pixels = torch.randn(2, 3, 16, 16)
+    with pytest.raises(dc.InputError, match=f"the loader gives {what}; give the same"):
+        rows(tmp_path, "rows", images=[(pixels, *first), (pixels, *second)])
+
+
 class Failing:
     """Images of which one cannot be had."""
 

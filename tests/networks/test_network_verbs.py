@@ -72,18 +72,46 @@ def test_any_folder_with_a_table(tmp_path):
              for name, value in (("a", 10), ("b", 200), ("c", 20), ("d", 220))}  # fmt: skip
     folder = write_tree(tmp_path / "photos", files)
     table = folder / "photos.csv"
-    table.write_text(
-        "path,label,domain\na.png,dark,x\nb.png,bright,x\nc.png,dark,y\nd.png,bright,y\n"
-    )
+    table.write_text("path,kind,site\na.png,dark,x\nb.png,bright,x\nc.png,dark,y\nd.png,bright,y\n")
+    kind = "table:label=kind:domain=site"
     network = tmp_path / "n.safetensors"
     options = ("--network", "resnet10t", "--side", "32", "--stem", "small", "--epochs", "1",
                "--batch-size", "2", "--device", "cpu", "--jobs", "0")  # fmt: skip
-    run("train", "table", table, network, *options)
-    run("extract", "table", table, tmp_path / "rows", "--network", network, "--jobs", "0")
+    run("train", kind, table, network, *options)
+    run("extract", kind, table, tmp_path / "rows", "--network", network, "--jobs", "0")
     data = dc.read(tmp_path / "rows")
     assert data.class_names == ("bright", "dark")
     assert data.labels.tolist() == [1, 0, 1, 0]
     assert data.domains.tolist() == ["x", "x", "y", "y"]
+
+
+def test_a_new_site_without_labels(tmp_path):
+    """From images to calibrated confidences of a site that nobody has labelled."""
+    values = {"a": 10, "b": 200, "c": 20, "d": 220, "e": 90}
+    files = {f"{name}.png": encoded(value, format="PNG", side=40) for name, value in values.items()}
+    folder = write_tree(tmp_path / "photos", files)
+    known, new = folder / "known.csv", folder / "new.csv"
+    known.write_text(
+        "path,label,domain\na.png,dark,x\nb.png,bright,x\nc.png,dark,y\nd.png,bright,y\n"
+    )
+    new.write_text("path,site\ne.png,z\nb.png,z\n")
+    network, model = tmp_path / "n.safetensors", tmp_path / "ts.safetensors"
+    fast = ("--network", "resnet10t", "--side", "32", "--stem", "small", "--epochs", "1",
+            "--batch-size", "2", "--device", "cpu", "--jobs", "0")  # fmt: skip
+    kind = "table:label=null:domain=site"
+    assert "images have no labels" in run("train", kind, new, network, *fast, status=1)
+    assert "in a command null" in run("train", "table", new, network, *fast, status=1)
+    run("train", "table", known, network, *fast)
+    extract = ("--network", network, "--jobs", "0", "--device", "cpu")
+    run("extract", "table", known, tmp_path / "rows", *extract)
+    run("extract", kind, new, tmp_path / "new", *extract)
+    data = dc.read(tmp_path / "new")
+    assert data.labels is None
+    assert data.class_names == ("bright", "dark")
+    assert data.domains.tolist() == ["z", "z"]
+    assert "no labels" in run("inspect", tmp_path / "new")
+    run("fit", tmp_path / "rows", "-o", model, "--method", "ts")
+    assert "2 rows" in run("apply", model, tmp_path / "new", "-o", tmp_path / "p.csv")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +120,6 @@ def test_any_folder_with_a_table(tmp_path):
         (("--network", "none.safetensors"), 1, "there is no file none.safetensors"),
         (("--network", "resnet-51"), 1, "there is no network 'resnet-51'; choose from resnet-50"),
         (("--network", "resnet10t", "--split", "x"), 1, "has no split 'x'; it has val, train"),
-        (("--network", "resnet10t", "--classes", "all"), 1, "--classes is for imagenet-c"),
         (("--network", "resnet10t", "--split", "val,train"), 1, "takes one split at a time"),
         ((), 2, "Missing option '--network'"),
         (("--network", "resnet10t", "--corrupt", "mnist"), 2, "'mnist' is not one of"),
@@ -102,6 +129,24 @@ def test_what_extract_refuses(arguments, status, message, images, tmp_path):
     said = run("extract", "tiny-imagenet", images, tmp_path / "rows", *arguments, status=status)
     assert message in said
     assert not (tmp_path / "rows").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("mnist", "there is no kind of images 'mnist'; choose from tiny-imagenet"),
+        ("gldv2:variants=gld23k", "gldv2 has no parameter 'variants'; choose from variant,"),
+        ("gldv2:seed=one", "seed of gldv2 must be a whole number, got 'one'"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["extract", "train"])
+def test_kinds_that_are_written_wrong(verb, kind, message, tmp_path):
+    assert message in run(verb, kind, tmp_path, tmp_path / "n.safetensors", *FAST[:2], status=2)
+
+
+def test_a_table_has_no_splits(tmp_path):
+    options = ("table", tmp_path, tmp_path / "n.safetensors", *FAST, "--split", "val")
+    assert "table has no split 'val'; it has none: leave it out" in run("train", *options, status=1)
 
 
 def test_a_place_without_images(tmp_path):

@@ -19,9 +19,10 @@ def network(**options):
 
 
 def test_dark_and_bright_are_learned(tmp_path):
-    made = network()
+    made, images = network(), photos(96, side=32)
+    images.provenance["made by"] = "hand"
     done = train(
-        made, photos(96, side=32), tmp_path / "n.safetensors", epochs=3,
+        made, images, tmp_path / "n.safetensors", epochs=3,
         validation=photos(64, side=32, seed=1), **FAST,
     )  # fmt: skip
     assert done.history["epoch"].tolist() == [1, 2, 3]
@@ -31,6 +32,8 @@ def test_dark_and_bright_are_learned(tmp_path):
     assert again.checksum() == made.checksum()
     assert again.provenance["accuracy"] == done.accuracy
     assert again.provenance["epochs"] == 3
+    assert again.provenance["images"] == images.fingerprint()
+    assert again.provenance["data made by"] == "hand"
     assert set(again.provenance["versions"]) == {"python", "torch", "timm", "domaincal"}
 
 
@@ -158,6 +161,11 @@ def test_what_cannot_be_trained(tmp_path):
     other = create_network("resnet10t", class_names=["a", "b", "c"])
     with pytest.raises(dc.InputError, match="the network has 3 classes"):
         train(other, images, tmp_path / "n.safetensors")
+    unlabelled = dc.ImageSet(images.images, class_names=images.class_names)
+    with pytest.raises(dc.InputError, match=r"^images have no labels, from which a network learns"):
+        train(network(), unlabelled, tmp_path / "n.safetensors", **FAST)
+    with pytest.raises(dc.InputError, match=r"^validation images have no labels"):
+        train(network(), images, tmp_path / "n.safetensors", validation=unlabelled, **FAST)
     with pytest.raises(dc.InputError, match="loss is not finite in epoch 1"):
         train(network(), images, tmp_path / "n.safetensors", **{**FAST, "learning_rate": 1e30})
     assert not (tmp_path / "n.safetensors").exists()

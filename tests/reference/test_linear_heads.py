@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 import domaincal as dc
 from domaincal.calibrators._heads import HeadProblem
 from domaincal.calibrators._heads.linear import solve
-from domaincal.statistics import NormalEquations, normal_equations
+from domaincal.statistics import LeastSquares, NormalEquations, normal_equations
 from support import fit, small_domains
 
 # Small noisy domains: a head may well be worse than the pooled temperature.
@@ -72,6 +72,19 @@ def test_where_singular_values_begin_to_count(condition, kept):
     features, codes = u * [1.0, 1.0 / condition], np.arange(500) % 3
     ours = fit_linear(features, codes, np.arange(3.0), weight=None, alpha=0.0, fit_intercept=False)
     assert (abs(ours.coef[1]) > 1e-3) == kept
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-9, 1e-3])
+@pytest.mark.parametrize("condition", [1e1, 1e3, 1e5])
+def test_both_factorisations_give_the_same(condition, alpha, monkeypatch):
+    features, codes, targets = _problem(condition)
+    sums = NormalEquations.from_rows(features, codes, 9, shift=np.zeros(40))
+    by_cholesky = LeastSquares(sums)
+    found = by_cholesky.solve(targets, alpha=alpha)
+    assert "spectrum" not in vars(by_cholesky)
+    monkeypatch.setattr(LeastSquares, "_factor", lambda *_: None)
+    expected = LeastSquares(sums).solve(targets, alpha=alpha)
+    np.testing.assert_allclose(found(features), expected(features), rtol=0, atol=1e-6)
 
 
 def test_sums_of_another_shift_cannot_be_added():

@@ -52,6 +52,21 @@ def test_a_column_of_groups_is_read_where_there_is_one(tmp_path):
     assert dc.ImageTable(path, group=None).groups is None
 
 
+def test_a_table_without_labels(tmp_path):
+    path = _table(tmp_path, "path,domain\n3.png,a\na/1.png,b\n")
+    images = dc.ImageTable(path, label=None)
+    assert (images.labels, images.class_names) == (None, None)
+    assert images.domains.tolist() == ["a", "b"]
+    assert repr(images) == "ImageTable(2 images, 2 domains, no labels)"
+    images = dc.ImageTable(path, label=None, domain=None, class_names=["cat", "dog"])
+    assert (images.labels, images.class_names, images.domains) == (None, ("cat", "dog"), None)
+
+
+def test_labels_that_are_not_wanted_are_not_read(tmp_path):
+    images = dc.ImageTable(_table(tmp_path, TEXT.replace("cat", "")), label=None)
+    assert (images.labels, images.class_names, len(images)) == (None, None, 3)
+
+
 def test_absolute_paths_and_pictures(tmp_path):
     pytest.importorskip("PIL")
     write_tree(tmp_path / "far", {"x.jpg": encoded(200)})
@@ -66,6 +81,8 @@ def test_absolute_paths_and_pictures(tmp_path):
         (TEXT.replace("a/", "b/"), {}, r"2 of the 3 images .*b/2.png, b/1.png; get them"),
         (TEXT, {"domain": "site"}, r"lacks the column 'site'; expected path, label, site, found"),
         (TEXT, {"group": "shot"}, "lacks the column 'shot'"),
+        (TEXT.replace("label", "kind"), {}, "lacks the column 'label'; .*; name yours with path="),
+        (TEXT.replace("label", "kind"), {}, r"all but path can be None \(in a command null\)"),
         (TEXT, {"class_names": ["cat", "fox"]}, "label 'dog' in row 0 .*none of class_names"),
         (TEXT.replace("dog", "3"), {"class_names": ["a", "b"]}, "label '3' in row 0"),
         ("path,label,domain\n3.png,5,a\n", {"class_names": ["a", "b"]}, "has the label 5, but"),
@@ -85,6 +102,8 @@ def test_what_is_wrong_with_a_table_of_images_is_named(tmp_path, text, arguments
 def test_a_table_of_images_must_be_there(tmp_path):
     with pytest.raises(dc.InputError, match=r"not there; give a .csv file with the columns path"):
         dc.ImageTable(tmp_path / "images.csv")
+    with pytest.raises(dc.InputError, match=r"with the columns path, domain\."):
+        dc.ImageTable(tmp_path / "images.csv", label=None)
     with pytest.raises(dc.InputError, match="is a folder"):
         dc.ImageTable(tmp_path)
 

@@ -1,4 +1,4 @@
-"""The kernels of Triton, in its interpreter where there is no GPU."""
+"""The kernels of Triton: compiled for a GPU, and run in its interpreter where there is none."""
 
 import os
 import subprocess
@@ -7,14 +7,36 @@ from pathlib import Path
 
 import pytest
 
+import domaincal as dc
 
-def test_fused_kernels_are_the_plain_ones():
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    pytest.importorskip("triton", reason="triton is not installed")
-    on_gpu = torch.cuda.is_available()
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("triton", reason="triton is not installed")
+
+
+def run_script(name, *, interpret):
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).parents[1] / "fused_kernels.py")],
-        env={**os.environ, "TRITON_INTERPRET": "0" if on_gpu else "1"},
+        [sys.executable, str(Path(__file__).parents[1] / name)],
+        env={**os.environ, "TRITON_INTERPRET": "1" if interpret else "0"},
         capture_output=True, text=True, timeout=600,
     )  # fmt: skip
-    assert "the fused kernels agree on " + ("cuda" if on_gpu else "cpu") in done.stdout, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_fused_kernels_are_the_plain_ones():
+    on_gpu = torch.cuda.is_available()
+    printed = run_script("fused_kernels.py", interpret=not on_gpu)
+    assert "the fused kernels agree on " + ("cuda" if on_gpu else "cpu") in printed
+
+
+def test_fused_kernels_compile():
+    assert "the fused kernels compile" in run_script("compiled_kernels.py", interpret=False)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_what_cannot_be_compiled_is_said():
+    from domaincal.kernels.tensors import fused_kernels
+
+    fused_kernels.cache_clear()
+    with pytest.warns(dc.DomaincalWarning, match="fused kernels cannot be compiled"):
+        assert fused_kernels(torch.device("cuda")) is None
+    fused_kernels.cache_clear()

@@ -53,6 +53,11 @@ def test_masks_and_slices_choose_too():
         ({"groups": ["a", None]}, "groups has no value in row 1"),
         ({"columns": [1, 2, 3]}, r"columns has the shape \(3,\), but there are 2 classes"),
         ({"class_names": ["a", "a"]}, "class_names holds 'a' twice"),
+        ({"class_names": None}, "class_names is None, but there are labels; name the classes"),
+        (
+            {"labels": None, "class_names": None, "columns": [1, 2]},
+            "class_names is None, but there are columns; name the classes",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(change, message):
@@ -119,3 +124,40 @@ def test_fingerprints_tell_images_apart():
 
     assert made(1) == made(1)
     assert len({made(1), made(2), made(1, labels=(1, 1)), made(1, domains=("a", "c"))}) == 4
+
+
+@pytest.mark.parametrize("class_names", [None, ["a", "b", "c"]])
+def test_images_without_labels(class_names):
+    """All that needs none is as with labels."""
+    known = _greys()
+    images = dc.ImageSet(
+        known.images, class_names=class_names, domains=known.domains, groups=known.groups,
+        provenance=known.provenance,
+    )  # fmt: skip
+    assert images.labels is None
+    assert images.class_names == (None if class_names is None else ("a", "b", "c"))
+    classes = "" if class_names is None else "3 classes, "
+    assert repr(images) == f"ImageSet(12 images, {classes}4 domains, 6 groups, no labels)"
+    some = images.select([3, 1])
+    assert (some.labels, some.class_names) == (None, images.class_names)
+    assert some.domains.tolist() == ["d3", "d1"]
+    assert [int(some.images[k][0, 0, 0]) for k in range(2)] == [3, 1]
+    assert images.draw_domains(2, seed=0) == known.draw_domains(2, seed=0)
+    assert images.fingerprint() == images.select(slice(None)).fingerprint()
+    assert images.fingerprint() not in (known.fingerprint(), some.fingerprint())
+
+
+def test_labels_and_domains_of_the_same_values_are_told_apart():
+    pixels, names = np.zeros((2, 4, 4, 3), np.uint8), ["a", "b"]
+    labelled = dc.ImageSet(pixels, [0, 1], class_names=names)
+    placed = dc.ImageSet(pixels, class_names=names, domains=[0, 1])
+    assert labelled.fingerprint() != placed.fingerprint()
+
+
+def test_fingerprints_are_the_same_in_every_process():
+    """Those of a list of names would be made of addresses, were they not numpy's own strings."""
+    pixels = np.zeros((2, 4, 4, 3), np.uint8)
+    listed = dc.ImageSet(pixels, domains=["day", "night"], groups=["x", "y"])
+    arrays = dc.ImageSet(pixels, domains=np.array(["day", "night"]), groups=np.array(["x", "y"]))
+    assert listed.domains.dtype.kind == listed.groups.dtype.kind == "U"
+    assert listed.fingerprint() == arrays.fingerprint()

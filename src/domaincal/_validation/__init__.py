@@ -26,6 +26,9 @@ from domaincal._validation.rows import (
     require_finite_features,
     require_finite_logits,
 )
+from domaincal._validation.written import (
+    written_parameters,
+)
 
 __all__ = [
     "check_class_names",
@@ -46,4 +49,5 @@ __all__ = [
     "real_array",
     "require_finite_features",
     "require_finite_logits",
+    "written_parameters",
 ]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from domaincal._errors import InputError
+from domaincal._validation import written_parameters
 from domaincal.calibrators._registry import METHODS
 
 
@@ -24,15 +25,8 @@ def calibrator_from_text(text: str) -> Any:
 
 def with_parameters(calibrator: Any, name: str, pairs: Sequence[str]) -> Any:
     """Set parameters that are written as ``key=value``."""
-    known = calibrator.get_params(deep=False)
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if key in known and not equals:
-            raise InputError(f"{name} needs a value for {key!r}; write {key}=VALUE.")
-        if key not in known:
-            cure = f"choose from {', '.join(known)}" if known else "it has none"
-            raise InputError(f"{name} has no parameter {key!r}; {cure}.")
-        calibrator.set_params(**{key: _value(value)})
+    given = written_parameters(pairs, calibrator.get_params(deep=False), name)
+    calibrator.set_params(**{key: _value(value) for key, value in given.items()})
     return calibrator
 
 

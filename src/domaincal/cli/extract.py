@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from domaincal.cli.images import device_options, kind_argument, place_argument
+from domaincal.cli.images import KIND_HELP, device_options, kind_argument, place_argument
 from domaincal.cli.options import json_option, seed_option
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from domaincal.extract.extraction import Precision
 
 
-@click.command(short_help="Logits and features of images, by a network.")
+@click.command(short_help="Logits and features of images, by a network.", epilog=KIND_HELP)
 @kind_argument
 @place_argument
 @click.argument("store", type=click.Path(path_type=Path))
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 @click.option(
     "--split", help="Of the data set: val, train, test, ...; of rxrx1 also val,test. "
     "[default: the one for evaluation]",
-)  # fmt: skip
-@click.option(
-    "--clean", type=click.Path(path_type=Path),
-    help="Of imagenet-c: the folder of the clean validation images, by class.",
-)  # fmt: skip
-@click.option(
-    "--classes", type=click.Choice(["imagenet-r", "all"]),
-    help="Of imagenet-c: the paper's 200 classes, or all 1000. [default: imagenet-r]",
 )  # fmt: skip
 @click.option(
     "--corrupt", "constants", type=click.Choice(["imagenet", "tiny-imagenet", "cifar"]),
@@ -56,8 +48,6 @@ def extract(
     store: Path,
     network: str,
     split: str | None,
-    clean: Path | None,
-    classes: str | None,
     constants: "Constants | None",
     batch_size: int,
     precision: "Precision | None",
@@ -68,25 +58,26 @@ def extract(
 ) -> None:
     """Show the images of a data set to a network; its logits and features become a STORE.
 
-    KIND and PLACE name the images: tiny-imagenet, cifar-10, cifar-100, imagenet-c, rxrx1 or gldv2
-    and the folder of that data set; or table and a csv file of path, label and domain. If it is cut
-    off, the same command goes on. --seed is that of --corrupt.
+    KIND and PLACE name the images. If it is cut off, the same command goes on. --seed is that of
+    --corrupt.
 
     \b
     Examples:
-      domaincal extract imagenet-c imagenet-c rows --clean val --network resnet-50
+      domaincal extract imagenet-c:clean=val imagenet-c rows --network resnet-50
       domaincal extract tiny-imagenet tiny-imagenet-200 rows --network mine.safetensors \\
           --corrupt tiny-imagenet
-      domaincal extract table photos.csv rows --network mine.safetensors
+      domaincal extract table:label=species photos.csv rows --network mine.safetensors
+      domaincal extract table:label=null new.csv new --network mine.safetensors
     """
     from domaincal.cli.console import print_json, progress, say
-    from domaincal.cli.images import open_images
+    from domaincal.cli.images import parse_kind
     from domaincal.cli.options import require_output, size_of
     from domaincal.extract import Corruptions, create_network, load_network
     from domaincal.extract.extraction import extract as extract_rows
 
+    written = parse_kind(kind)
     require_output(store, force=False, grows=True)
-    images = open_images(kind, place, split=split, clean=clean, classes=classes)
+    images = written.open(place, split)
     shown = load_network(network) if Path(network).suffix == ".safetensors" else None
     shown = create_network(network, pretrained=True) if shown is None else shown
     with progress("extracting", unit="images") as track:

@@ -1,4 +1,4 @@
-"""Sets of images by name, for the verbs that show them to a network."""
+"""Sets of images as they are written on the command line, and options to show them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,23 +7,34 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from domaincal.datasets import ImageSet
+    from domaincal.datasets._written import ImageKind
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: What a name stands for, and the splits that it has, the first being the usual one.
-KINDS = {
-    "tiny-imagenet": ("TinyImageNet", ("val", "train")),
-    "cifar-10": ("Cifar10", ("test", "train")),
-    "cifar-100": ("Cifar100", ("test", "train")),
-    "imagenet-c": ("ImageNetC", ()),
-    "rxrx1": ("RxRx1", ("val", "test", "id_test", "train")),
-    "gldv2": ("GoogleLandmarks", ("validation", "train")),
-    "table": ("ImageTable", ()),
-}
+KIND_HELP = (
+    "KIND is tiny-imagenet, cifar-10, cifar-100, imagenet-c, rxrx1 or gldv2, and PLACE the folder "
+    "of that data set; or KIND is table, and PLACE a csv file with the columns path, label and "
+    "domain. Parameters of its class follow after colons: gldv2:variant=gld23k:n_ind=5, "
+    "imagenet-c:domains=clean,fog-3, table:label=species:domain=site, table:label=null where there "
+    "are no labels. "
+    "imagenet-c has clean (the folder of the clean images, by class), classes (imagenet-r or all), "
+    "domains; gldv2 variant, training_clients, min_rows, n_ind, seed; table folder, path, label, "
+    "domain, group, class_names."
+)
 
-kind_argument = click.argument("kind", type=click.Choice(list(KINDS)))
+kind_argument = click.argument("kind")
 place_argument = click.argument("place", type=click.Path(path_type=Path))
+
+
+def parse_kind(text: str) -> "ImageKind":
+    """A kind of data set from its name and parameters; a wrong one is wrong usage."""
+    from domaincal._errors import InputError
+    from domaincal.datasets._written import kind_from_text
+
+    try:
+        return kind_from_text(text)
+    except InputError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def device_options(function: F) -> F:
@@ -37,25 +48,3 @@ def device_options(function: F) -> F:
     ):  # fmt: skip
         function = option(function)
     return function
-
-
-def open_images(kind: str, place: Path, *, split: str | None = None, **options: Any) -> "ImageSet":
-    """The images of a data set; options that are None are left out."""
-    import domaincal.datasets
-    from domaincal._errors import InputError
-
-    name, splits = KINDS[kind]
-    given = {key: value for key, value in options.items() if value is not None}
-    if given and kind != "imagenet-c":
-        raise InputError(f"--{next(iter(given))} is for imagenet-c; leave it out for {kind}.")
-    chosen = [] if split is None else split.split(",")
-    for one in chosen:
-        if one not in splits:
-            has = f"it has {', '.join(splits)}" if splits else "it has none: leave it out"
-            raise InputError(f"{kind} has no split {one!r}; {has}.")
-    if len(chosen) > 1 and kind != "rxrx1":
-        raise InputError(f"{kind} takes one split at a time, got {split!r}.")
-    if chosen:
-        given["split"] = chosen if len(chosen) > 1 else chosen[0]
-    images: ImageSet = getattr(domaincal.datasets, name)(place, **given)
-    return images

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from domaincal.cli.images import device_options, kind_argument, place_argument
+from domaincal.cli.images import KIND_HELP, device_options, kind_argument, place_argument
 from domaincal.cli.options import force_option, json_option, seed_option
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from domaincal.extract.training import Schedule
 
 
-@click.command(short_help="Train or fine-tune a network on images.")
+@click.command(short_help="Train or fine-tune a network on images.", epilog=KIND_HELP)
 @kind_argument
 @place_argument
 @click.argument("output", type=click.Path(path_type=Path))
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--pretrained", is_flag=True, help="Start from the weights that timm has, not at random."
 )
-@click.option(
-    "--split", default="train", show_default=True,
-    help="Of the data set, to learn; a table has none.",
-)  # fmt: skip
+@click.option("--split", help="Of the data set, to learn. [default: train, where there are splits]")
 @click.option(
     "--validation-split",
     help="Of the data set, to measure the accuracy after each epoch. [default: none]",
@@ -72,7 +69,7 @@ def train(
     output: Path,
     network: str,
     pretrained: bool,
-    split: str,
+    split: str | None,
     validation_split: str | None,
     side: int | None,
     stem: "Stem",
@@ -91,8 +88,8 @@ def train(
 ) -> None:
     """Train a network on the images of a data set, into OUTPUT, a .safetensors file.
 
-    KIND and PLACE name the images, as in domaincal extract. Stochastic gradient descent, bfloat16
-    on a GPU, random crops and reflections; the file says how it was trained.
+    KIND and PLACE name the images. Stochastic gradient descent, bfloat16 on a GPU, random crops and
+    reflections; the file says how it was trained.
 
     \b
     Examples:
@@ -100,21 +97,24 @@ def train(
           --side 64 --stem small --validation-split val
       domaincal train rxrx1 rxrx1_v1.0 cells.safetensors --network resnet-50 --pretrained \\
           --learning-rate 0.01 --schedule cosine
+      domaincal train table:label=species:domain=site photos.csv mine.safetensors \\
+          --network resnet-50 --pretrained
     """
     from domaincal.cli.console import print_json, progress, records, say
-    from domaincal.cli.images import open_images
+    from domaincal.cli.images import parse_kind
     from domaincal.cli.options import require_output, size_of
     from domaincal.extract import create_network
-    from domaincal.extract.training import train as train_network
+    from domaincal.extract.training import labels_and_classes, train as train_network
 
+    written = parse_kind(kind)
     require_output(output, force=force)
-    images = open_images(kind, place, split=split if kind != "table" else None)
-    validation = None if validation_split is None else open_images(
-        kind, place, split=validation_split
-    )  # fmt: skip
+    if split is None and written.splits:
+        split = "train"
+    images = written.open(place, split)
+    validation = None if validation_split is None else written.open(place, validation_split)
     made = create_network(
-        network, class_names=images.class_names, side=side, stem=stem, pretrained=pretrained,
-        seed=seed,
+        network, class_names=labels_and_classes(images)[1], side=side, stem=stem,
+        pretrained=pretrained, seed=seed,
     )  # fmt: skip
     with progress("training") as track:
         done = train_network(

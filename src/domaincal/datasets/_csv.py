@@ -14,8 +14,13 @@ from domaincal.datasets._layout import few
 _WHOLE = "[0-9]{1,9}"
 
 
-def read_texts(path: Path, columns: Sequence[str], optional: Sequence[str] = ()) -> pd.DataFrame:
-    """The named columns as texts without gaps; optional ones where there are any."""
+def read_texts(
+    path: Path, columns: Sequence[str], optional: Sequence[str] = (), *, cure: str = ""
+) -> pd.DataFrame:
+    """The named columns as texts without gaps; optional ones where there are any.
+
+    What to do about a missing column is ``cure``.
+    """
     with open(path, "rb") as file, decoding(path, "it needs a header, commas and UTF-8"):
         frame = pd.read_csv(
             file, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False,
@@ -27,7 +32,7 @@ def read_texts(path: Path, columns: Sequence[str], optional: Sequence[str] = ())
         header = pd.read_csv(path, nrows=0, encoding="utf-8-sig").columns
         raise InputError(
             f"{path} lacks the column {missing[0]!r}; expected {', '.join(columns)}, found "
-            f"{few(map(str, header))}."
+            f"{few(map(str, header))}{cure and '; ' + cure}."
         )
     if frame.empty:
         raise InputError(f"{path} has no rows; expected one for each image.")

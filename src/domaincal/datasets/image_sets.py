@@ -1,4 +1,4 @@
-"""Labelled images, each of a domain, decoded when they are asked for."""
+"""Images with labels and domains, decoded when they are asked for."""
 
 import hashlib
 import io
@@ -34,7 +34,7 @@ class Images(Protocol):
 
 
 class ImageSet:
-    """Labelled images, each of a domain: what a network is trained on, or shown.
+    """Images, their labels and domains: what a network is trained on, or shown.
 
     Data sets are classes of this kind, whose docstrings are their cards.
 
@@ -42,9 +42,11 @@ class ImageSet:
     ----------
     images : sequence of arrays of uint8, shape (height, width, 3)
         Decoded when they are asked for: :class:`ImageFiles`, :class:`ZippedImages`, or an array.
-    labels : array of class indices, shape (n,)
-    class_names : sequence of str
-        Of the classes that the labels number.
+    labels : array of class indices, shape (n,), optional
+        Without them, a network can be shown the images, not trained on them.
+    class_names : sequence of str, optional
+        Of the classes that the labels number. Images without labels need none: their classes are
+        those that the network knows.
     domains : array of integers or strings, shape (n,), optional
     groups : array of integers or strings, shape (n,), optional
         Rows of one group show the same thing, e.g. an image under several corruptions.
@@ -59,14 +61,16 @@ class ImageSet:
     >>> images = dc.ImageSet(grey, [0, 1, 1, 0], class_names=["cat", "dog"], domains=list("aabb"))
     >>> images, images.select([0, 2]).domains.tolist()
     (ImageSet(4 images, 2 classes, 2 domains), ['a', 'b'])
+    >>> dc.ImageSet(grey, domains=list("cccc"))
+    ImageSet(4 images, 1 domains, no labels)
     """
 
     def __init__(
         self,
         images: Images,
-        labels: ArrayLike,
+        labels: ArrayLike | None = None,
         *,
-        class_names: Sequence[str],
+        class_names: Sequence[str] | None = None,
         domains: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         columns: ArrayLike | None = None,
@@ -76,29 +80,39 @@ class ImageSet:
         if n == 0:
             raise InputError("images is empty; check the selection that made it.")
         self.images = images
-        self.class_names = check_class_names(class_names, n_classes=len(class_names))
-        self.labels: IntArray = check_labels(
-            labels, n_rows=n, n_classes=len(self.class_names)
-        ).astype(np.int64)
+        self.class_names: tuple[str, ...] | None = None
+        self.labels: IntArray | None = None
+        self.columns: IntArray | None = None
+        if class_names is not None:
+            self.class_names = check_class_names(class_names, n_classes=len(class_names))
+        if labels is not None:
+            n_classes = _n_classes(self.class_names, "labels")
+            self.labels = check_labels(labels, n_rows=n, n_classes=n_classes).astype(np.int64)
         self.domains = _names(domains, n, "domains")
         self.groups = _names(groups, n, "groups")
-        self.columns: IntArray | None = None if columns is None else np.asarray(columns, np.int64)
-        if self.columns is not None and self.columns.shape != (len(self.class_names),):
-            raise InputError(
-                f"columns has the shape {self.columns.shape}, but there are "
-                f"{len(self.class_names)} classes; pass one output of the network for each."
-            )
+        if columns is not None:
+            n_classes = _n_classes(self.class_names, "columns")
+            self.columns = np.asarray(columns, np.int64)
+            if self.columns.shape != (n_classes,):
+                raise InputError(
+                    f"columns has the shape {self.columns.shape}, but there are {n_classes} "
+                    "classes; pass one output of the network for each."
+                )
         self.provenance = dict(provenance or {})
 
     def __len__(self) -> int:
         return len(self.images)
 
     def __repr__(self) -> str:
-        parts = [f"{len(self)} images", f"{len(self.class_names)} classes"]
+        parts = [f"{len(self)} images"]
+        if self.class_names is not None:
+            parts.append(f"{len(self.class_names)} classes")
         for name in ("domains", "groups"):
             values = getattr(self, name)
             if values is not None:
                 parts.append(f"{len(np.unique(values))} {name}")
+        if self.labels is None:
+            parts.append("no labels")
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def select(self, rows: Any) -> "ImageSet":
@@ -106,7 +120,7 @@ class ImageSet:
         chosen = np.arange(len(self))[rows]
         return ImageSet(
             Chosen(self.images, chosen),
-            self.labels[chosen],
+            None if self.labels is None else self.labels[chosen],
             class_names=self.class_names,
             domains=None if self.domains is None else self.domains[chosen],
             groups=None if self.groups is None else self.groups[chosen],
@@ -132,6 +146,8 @@ class ImageSet:
     def fingerprint(self) -> str:
         """Short text that tells these images from others: from what is known, and from a few."""
         digest = hashlib.sha256(repr(self.class_names).encode())
+        if self.labels is None:
+            digest.update(b"no labels")
         seen = np.unique(np.linspace(0, len(self) - 1, min(len(self), _LOOKED_AT)).astype(int))
         pixels = [self.images[int(row)] for row in seen]
         for values in (self.labels, self.domains, self.groups, *pixels):
@@ -218,8 +234,17 @@ def _decoded(source: Any, name: object) -> Array:
         raise FileFormatError(f"{name} cannot be decoded ({error}); mend or remove it.") from error
 
 
+def _n_classes(class_names: Sequence[str] | None, needed_by: str) -> int:
+    if class_names is None:
+        raise InputError(
+            f"class_names is None, but there are {needed_by}; name the classes that they number."
+        )
+    return len(class_names)
+
+
 def _names(values: ArrayLike | None, n: int, name: str) -> Array | None:
     if values is None:
         return None
     codes, names = check_domains(values, n_rows=n, needed_by="ImageSet", name=name)
-    return np.asarray(names[codes])
+    # Strings as numpy's own: the bytes of others are addresses, which no other process has.
+    return names[codes] if names.dtype.kind in "iu" else names.astype(str)[codes]

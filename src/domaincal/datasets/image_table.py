@@ -13,6 +13,11 @@ from domaincal.datasets._csv import are_whole, read_texts
 from domaincal.datasets._layout import require_files
 from domaincal.datasets.image_sets import ImageFiles, ImageSet
 
+_CURE = (
+    "name yours with path=..., label=..., domain=... or group=...; all but path can be None (in a "
+    "command null)"
+)
+
 
 class ImageTable(ImageSet):
     r"""Images of any folder, described by a csv file with a row for each.
@@ -25,11 +30,11 @@ class ImageTable(ImageSet):
         To which the paths are relative; by default the folder of the csv file.
     path, label, domain, group : str
         Names of columns. Paths have forward slashes. Labels are whole numbers from 0, or names.
-        Without a column ``group`` there are no groups; with ``domain=None`` or ``group=None`` that
-        column is not read.
+        Without a column ``group`` there are no groups; with ``label=None``, ``domain=None`` or
+        ``group=None`` that column is not read.
     class_names : sequence of str, optional
         In the order of the network's outputs. By default the names that occur, sorted; or the
-        numbers from 0 to the largest.
+        numbers from 0 to the largest; or, without labels, whichever the network knows.
 
     Examples
     --------
@@ -43,6 +48,15 @@ class ImageTable(ImageSet):
     ...     images = dc.ImageTable(table)
     >>> images, images.class_names, images.domains.tolist()
     (ImageTable(2 images, 2 classes, 2 domains), ('cat', 'dog'), ['day', 'night'])
+
+    A new site, which nobody has labelled:
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "new.png").write_bytes(b"...")
+    ...     table = Path(folder) / "images.csv"
+    ...     _ = table.write_text("path,domain\nnew.png,dawn\n")
+    ...     dc.ImageTable(table, label=None)
+    ImageTable(1 images, 1 domains, no labels)
     """
 
     def __init__(
@@ -51,27 +65,27 @@ class ImageTable(ImageSet):
         folder: str | os.PathLike[str] | None = None,
         *,
         path: str = "path",
-        label: str = "label",
+        label: str | None = "label",
         domain: str | None = "domain",
         group: str | None = "group",
         class_names: Sequence[str] | None = None,
     ) -> None:
         table = Path(csv)
+        needed = [path, *(name for name in (label, domain) if name)]
         if not table.is_file():
             kind = "a folder" if table.is_dir() else "not there"
             raise InputError(
-                f"csv={str(csv)!r} is {kind}; give a .csv file with the columns {path}, {label}"
-                f"{(domain and ', ' + domain) or ''}."
+                f"csv={str(csv)!r} is {kind}; give a .csv file with the columns "
+                f"{', '.join(needed)}."
             )
         place = table.parent if folder is None else Path(folder)
         if not place.is_dir():
             raise InputError(f"folder={str(folder)!r} is no folder; give that of the images.")
         by_default = group == "group"  # not asked for
-        needed = [path, label, *([domain] if domain else [])]
         if group and not by_default:
             needed.append(group)
-        rows = read_texts(table, needed, ["group"] if by_default else [])
-        labels, names = _classes(rows[label], class_names, table)
+        rows = read_texts(table, needed, ["group"] if by_default else [], cure=_CURE)
+        labels, names = _classes(rows[label], class_names, table) if label else (None, class_names)
         files = rows[path].tolist()
         require_files(place, files, table.name)
         super().__init__(

@@ -90,7 +90,8 @@ def extract(
     images : ImageSet, or an iterable of batches such as a DataLoader
         Batches are tuples ``(images, labels)``, ``(images, labels, domains)`` or
         ``(images, labels, domains, groups)``, where the images are what the module takes, in the
-        same order in every call: no shuffling.
+        same order in every call: no shuffling. Labels may be None, in all batches or in none.
+        Without labels the store has none either; an ImageSet without classes has the network's.
     out : Store, or its path
         One that an earlier call has begun goes on.
     layer : str, optional
@@ -129,6 +130,13 @@ def extract(
     ...     done = extract(network, photos, folder + "/rows", device="cpu", n_jobs=0)
     ...     done.store.read()
     CalibrationData(6 rows, 2 classes, 192 features, 2 domains)
+
+    Images that nobody has labelled:
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     new = dc.ImageSet(grey, domains=["z"] * 6)
+    ...     extract(network, new, folder + "/rows", device="cpu", n_jobs=0).store.read()
+    CalibrationData(6 rows, 2 classes, 192 features, 1 domain, no labels)
     """
     if isinstance(network, nn.Module):
         if layer is None:
@@ -217,7 +225,7 @@ class _Shard:
             )
         return CalibrationData(
             logits.cpu().numpy(),
-            labels=np.concatenate([batch.labels for batch in self.batches]),
+            labels=_joined([batch.labels for batch in self.batches]),
             features=features.cpu().numpy(),
             domains=_joined([batch.domains for batch in self.batches]),
             groups=_joined([batch.groups for batch in self.batches]),

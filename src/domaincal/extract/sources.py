@@ -10,6 +10,7 @@ from torch import Tensor
 from domaincal._errors import InputError
 from domaincal._tensors import host_array
 from domaincal._typing import Array, IntArray, Track
+from domaincal._validation import check_domains
 from domaincal.datasets.image_sets import ImageSet
 from domaincal.extract.batches import decoded, image_batches
 from domaincal.extract.corruptions import Corruptions
@@ -22,7 +23,7 @@ class Batch(NamedTuple):
     """Images as a network takes them, on its device, and what is known of them."""
 
     images: Tensor
-    labels: Array
+    labels: Array | None
     domains: Array | None
     groups: Array | None
 
@@ -57,7 +58,7 @@ class ImageRows:
         self._corruptions = corruptions
         self._batch_size = batch_size
         self._n_jobs = n_jobs
-        self.class_names: tuple[str, ...] | None = self._set.class_names
+        self.class_names = self._set.class_names
         self.columns = _columns(images, network)
         self.provenance = {
             **{f"data {key}": value for key, value in images.provenance.items()},
@@ -75,14 +76,15 @@ class ImageRows:
         for step, originals in zip(track(steps), self._originals(steps, device), strict=True):
             domain, first = divmod(step.start, n)
             here = slice(first, first + len(step))
-            images, domains, groups = originals, self._set.domains, self._set.groups
+            images, labels = originals, self._set.labels
+            domains, groups = self._set.domains, self._set.groups
             if corruptions is not None:
                 images = corruptions.apply(originals, domain)
                 domains = self._corrupted_domains(corruptions.domains[domain])
                 groups = np.arange(n) if groups is None else groups
             yield Batch(
                 self._preprocessing.normalise(images),
-                self._set.labels[here],
+                None if labels is None else labels[here],
                 None if domains is None else domains[here],
                 None if groups is None else groups[here],
             )
@@ -122,7 +124,7 @@ class ImageRows:
 
 
 class LoaderRows:
-    """Batches of a loader: tuples of images, labels and, if known, domains and groups.
+    """Batches of a loader: tuples of images, labels (or None) and, if known, domains and groups.
 
     Those of rows that are in the store are loaded, compared with it, and not shown to the network.
     """
@@ -137,47 +139,81 @@ class LoaderRows:
 
     def batches(self, start: int, device: torch.device, track: Track) -> Iterator[Batch]:
         """Batches from row ``start`` on."""
-        known = self._store.labels() if start else np.empty(0, np.int64)
+        known = {"labels": self._store.labels(), "domains": self._store.domains()} if start else {}
+        before: dict[str, Array | None] = {}
         seen = 0
         for given in self._loader:
-            if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
-                what = type(given).__name__ + (
-                    f" of {len(given)}" if isinstance(given, tuple | list) else ""
-                )
-                raise InputError(
-                    f"the loader gives a {what}; it must give (images, labels), (images, labels, "
-                    "domains) or (images, labels, domains, groups)."
-                )
-            images, labels, domains, groups = (*given, None, None)[:4]
-            y = host_array(labels)
-            for name, values in (("images", images), ("domains", domains), ("groups", groups)):
-                if values is not None and len(values) != len(y):
-                    raise InputError(
-                        f"the loader gives {len(values)} {name} and {len(y)} labels in one batch; "
-                        "give one of each for every image."
-                    )
-            there = known[seen : seen + len(y)]
-            if not np.array_equal(y[: len(there)], there):
-                raise InputError(
-                    f"the loader gives other labels than {self._store.path} has from row {seen} "
-                    "on; load the same images in the same order (shuffle=False), or choose another "
-                    "folder."
-                )
-            left = slice(len(there), None)
-            seen += len(y)
-            if seen > start:
-                yield Batch(
-                    torch.as_tensor(images)[left].to(device),
-                    y[left],
-                    None if domains is None else host_array(domains)[left],
-                    None if groups is None else host_array(groups)[left],
-                )
+            images, own = _parts(given)
+            _require_alike(before, own)
+            n, there = len(images), min(max(start - seen, 0), len(images))
+            for name, values in known.items() if there else ():
+                self._compare(name, own[name], values, slice(seen, seen + there))
+            before = own
+            seen += n
+            if there < n:
+                left = {k: None if v is None else v[there:] for k, v in own.items()}
+                yield Batch(torch.as_tensor(images)[there:].to(device), **left)
         if seen < start or seen == 0:
             raise InputError(
                 f"the loader gives {seen} rows, and {self._store.path} has {start}; load the same "
                 "images, or choose another folder."
                 if start
                 else "the loader gives no batch; a generator can be used once, a DataLoader often."
+            )
+
+    def _compare(self, name: str, own: Array | None, known: Array | None, rows: slice) -> None:
+        """Refuse other labels or domains than the store has in these rows."""
+        if own is None or known is None:
+            if own is not known:
+                gives, has = ("no ", "some") if own is None else ("", "none")
+                raise InputError(
+                    f"the loader gives {gives}{name}, and {self._store.path} has {has}; load the "
+                    "same images, or choose another folder."
+                )
+        elif not np.array_equal(own[: rows.stop - rows.start], known[rows]):
+            raise InputError(
+                f"the loader gives other {name} than {self._store.path} has from row {rows.start} "
+                "on; load the same images in the same order (shuffle=False), or choose another "
+                "folder."
+            )
+
+
+def _parts(given: Any) -> tuple[Any, dict[str, Array | None]]:
+    """Images of a loader's batch, and what is known of them."""
+    if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
+        what = type(given).__name__ + (
+            f" of {len(given)}" if isinstance(given, tuple | list) else ""
+        )
+        raise InputError(
+            f"the loader gives a {what}; it must give (images, labels), (images, labels, domains) "
+            "or (images, labels, domains, groups), where labels may be None."
+        )
+    images, *others = given
+    own: dict[str, Array | None] = dict.fromkeys(("labels", "domains", "groups"))
+    for name, values in zip(own, others, strict=False):
+        if values is None:
+            continue
+        if len(values) != len(images):
+            raise InputError(
+                f"the loader gives {len(images)} images and {len(values)} {name} in one batch; "
+                "give one of each for every image."
+            )
+        if name == "labels":
+            own[name] = host_array(values)
+        else:
+            codes, names = check_domains(values, n_rows=len(images), needed_by="extract", name=name)
+            own[name] = names[codes]
+    return images, own
+
+
+def _require_alike(before: dict[str, Array | None], now: dict[str, Array | None]) -> None:
+    """Refuse a batch with other parts than the one before."""
+    for name, values in before.items():
+        if (values is None) != (now[name] is None):
+            one, other = (f"no {name}", name) if values is None else (name, f"no {name}")
+            raise InputError(
+                f"the loader gives {one} in one batch and {other} in another; give the same of "
+                "every image."
             )
 
 
@@ -209,14 +245,16 @@ def _as_known(images: ImageSet, network: Network) -> ImageSet:
     known = network.class_names
     if known is None or known == images.class_names or images.columns is not None:
         return images
-    strangers = [name for name in images.class_names if name not in known]
+    names = known if images.class_names is None else images.class_names
+    strangers = [name for name in names if name not in known]
     if strangers:
         raise InputError(
             f"the images are of the class {strangers[0]!r}, which the network does not know; it "
             f"knows {len(known)}: {', '.join(known[:3])}{', ...' if len(known) > 3 else ''}."
         )
-    number = np.array([known.index(name) for name in images.class_names])
+    number = np.array([known.index(name) for name in names])
     return ImageSet(
-        images.images, number[images.labels], class_names=known, domains=images.domains,
-        groups=images.groups, provenance=images.provenance,
+        images.images, None if images.labels is None else number[images.labels],
+        class_names=known, domains=images.domains, groups=images.groups,
+        provenance=images.provenance,
     )  # fmt: skip

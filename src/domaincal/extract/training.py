@@ -83,6 +83,7 @@ def train(
     network : Network
         With the classes of the images. It is trained in place.
     images : ImageSet
+        With labels.
     out : path
         A ``.safetensors`` file for :func:`load_network`: weights, what the network expects of
         images, and how it was trained.
@@ -126,9 +127,9 @@ def train(
     ):  # fmt: skip
         if value is not None and not (np.isfinite(value) and value > least):
             raise InputError(f"{name} must be {'>= 0' if least else 'above 0'}, got {value!r}.")
-    preprocessing = _require_same_classes(network, images)
+    preprocessing = _require_same_classes(network, images, "images")
     if validation is not None:
-        _require_same_classes(network, validation)
+        _require_same_classes(network, validation, "validation images")
     require_savable(network, out)
     chosen, n_jobs = choose_device(device), worker_count(n_jobs)
     batch_size = min(batch_size, len(images))
@@ -182,7 +183,8 @@ def train(
     history = pd.DataFrame(records, columns=["epoch", "loss", "accuracy", "seconds"])
     network.provenance.update(
         {
-            "data": type(images).__name__, "images": len(images), "epochs": epochs,
+            **{f"data {key}": value for key, value in images.provenance.items()},
+            "data": type(images).__name__, "images": images.fingerprint(), "epochs": epochs,
             "batch_size": batch_size, "learning_rate": learning_rate, "schedule": schedule,
             "weight_decay": weight_decay, "smallest_crop": smallest_crop, "clip_norm": clip_norm,
             "training_seed": seed, "accuracy": None if held_out is None else records[-1][2],
@@ -215,7 +217,7 @@ class _Shown:
         self._device = device
         self._batch_size = batch_size
         self._n_jobs = n_jobs
-        self._labels = torch.from_numpy(images.labels).to(device)
+        self._labels = torch.from_numpy(labels_and_classes(images)[0]).to(device)
         self._kept = decoded(images, preprocessing, device, n_jobs=n_jobs)
         self._random = np.random.default_rng(seed)
 
@@ -255,17 +257,28 @@ def _accuracy(network: Network, shown: _Shown, device: torch.device) -> float:
     return float(hits) / n
 
 
-def _require_same_classes(network: Network, images: ImageSet) -> Preprocessing:
+def labels_and_classes(images: ImageSet, name: str = "images") -> tuple[IntArray, tuple[str, ...]]:
+    """Labels, and names of the classes; an error where there are none."""
+    if images.labels is None or images.class_names is None:
+        raise InputError(
+            f"{name} have no labels, from which a network learns; pass labels=..., or of a table "
+            "label=..., the name of that column."
+        )
+    return images.labels, images.class_names
+
+
+def _require_same_classes(network: Network, images: ImageSet, name: str) -> Preprocessing:
+    _, class_names = labels_and_classes(images, name)
     if network.preprocessing is None or network.class_names is None:
         raise InputError(
             f"{network!r} cannot be trained here; make it with create_network(name, "
             "class_names=images.class_names)."
         )
-    if network.class_names != images.class_names:
+    if network.class_names != class_names:
         raise InputError(
             f"the network has {len(network.class_names)} classes "
-            f"({', '.join(network.class_names[:3])}, ...), the images {len(images.class_names)} "
-            f"others ({', '.join(images.class_names[:3])}, ...); make it with "
+            f"({', '.join(network.class_names[:3])}, ...), the images {len(class_names)} "
+            f"others ({', '.join(class_names[:3])}, ...); make it with "
             "create_network(name, class_names=images.class_names)."
         )
     return network.preprocessing

@@ -68,10 +68,17 @@ class Store:
         """Where the rows come from, as far as all of them agree."""
         return dict(self._meta().provenance)
 
-    def labels(self) -> Array:
-        """Labels of all rows, without reading anything else."""
+    def labels(self) -> Array | None:
+        """Labels of all rows, if there are any, without reading anything else."""
         meta = self._meta()
-        return self._array(meta, "labels")
+        return self._array(meta, "labels") if "labels" in meta.columns else None
+
+    def domains(self) -> Array | None:
+        """Domains of all rows, if there are any, without reading anything else."""
+        meta = self._meta()
+        if "domains" not in meta.columns:
+            return None
+        return self._decoded(self._array(meta, "domains"), meta.domain_names, "domains")
 
     def append(self, data: CalibrationData, *, at: int | None = None) -> None:
         """Add rows as one more shard; they have the classes and features of those before.

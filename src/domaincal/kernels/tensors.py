@@ -8,9 +8,11 @@ temperature, which every fit asks for again and again.
 
 import functools
 import importlib.util
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from domaincal._errors import DomaincalWarning
 from domaincal._tensors import loaded_torch
 from domaincal._typing import Array, FloatArray
 
@@ -36,7 +38,9 @@ def temperature_sums(
     torch = loaded_torch()
     lane, n_classes = _lanes(logits), logits.shape[1]
     totals = torch.zeros((n_groups, 6), dtype=torch.float64, device=logits.device)
-    fused = _fused(logits.device) if lane == torch.float32 and logits.stride(1) == 1 else None
+    fused = (
+        fused_kernels(logits.device) if lane == torch.float32 and logits.stride(1) == 1 else None
+    )
     if fused is not None and n_classes <= fused.MOST_CLASSES:
         for start in range(0, len(logits), _FUSED_ROWS):
             rows = slice(start, start + _FUSED_ROWS)
@@ -200,7 +204,7 @@ def first_class(logits: Any) -> Array:
 
 
 @functools.cache
-def _fused(device: Any) -> Any:
+def fused_kernels(device: Any) -> Any:
     """The fused kernels, if they can be compiled here: that needs Triton and a C compiler."""
     torch = loaded_torch()
     if device.type != "cuda" or importlib.util.find_spec("triton") is None:
@@ -212,7 +216,14 @@ def _fused(device: Any) -> Any:
         fused.temperature_sums(
             ones, ones[0, :1].long(), ones[0, :1].double(), weight=None, group=None, n_groups=1
         )
-    except Exception:  # whatever keeps it from being compiled, torch's own operations do it too
+    except Exception as error:  # whatever it is, torch's own operations do the same
+        reason = (str(error) or repr(error)).splitlines()[0]
+        warnings.warn(
+            f"the fused kernels cannot be compiled ({reason}); "
+            "fits go on with slower operations. Triton needs a C compiler.",
+            DomaincalWarning,
+            stacklevel=2,
+        )
         return None
     return fused
 

@@ -2,6 +2,7 @@
 
 from domaincal.statistics.bins import BinSums
 from domaincal.statistics.error_interval import ErrorInterval
+from domaincal.statistics.least_squares import LeastSquares
 from domaincal.statistics.normal_equations import LinearMap, NormalEquations
 from domaincal.statistics.solver import TemperatureFit, solve_temperature
 from domaincal.statistics.temperature import LabelledRows, TemperatureSums, fit_temperature
@@ -10,6 +11,7 @@ __all__ = [
     "BinSums",
     "ErrorInterval",
     "LabelledRows",
+    "LeastSquares",
     "LinearMap",
     "NormalEquations",
     "TemperatureFit",

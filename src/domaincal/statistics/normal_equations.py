@@ -7,7 +7,6 @@ sums do not depend on the targets, and one pass over the features serves any of 
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 
 from domaincal._errors import InputError
@@ -16,9 +15,6 @@ from domaincal._typing import Array, FeatureRows, FloatArray, IntArray
 from domaincal._validation import non_finite_features
 from domaincal.kernels import tensors
 from domaincal.statistics.blocks import row_blocks
-
-#: Singular values of the features under this fraction of the largest count as zero.
-SINGULAR_TOLERANCE = 1e-6
 
 # Rows of a block are converted to float64 and multiplied by BLAS on its own threads.
 _BLAS_BLOCK_BYTES = 1 << 25
@@ -108,63 +104,6 @@ class NormalEquations:
         trace = np.trace(self.gram) - self.weight.sum() * (centre @ centre)
         return float(trace / len(self.gram))
 
-    def factor(self, *, fit_intercept: bool = False) -> "LeastSquares":
-        """Eigenvectors of the (centred) Gram matrix: solves for any target and any ridge."""
-        mean = self.mean() if fit_intercept else np.zeros(len(self.gram))
-        values, vectors = scipy.linalg.eigh(
-            self.gram - self.weight.sum() * np.outer(mean, mean), driver="evd", check_finite=False
-        )
-        return LeastSquares(self, mean, np.maximum(values, 0.0), vectors, fit_intercept)
-
-
-@dataclass(frozen=True, eq=False)
-class LeastSquares:
-    """Normal equations ready to be solved; ``mean`` is 0 where there is no intercept."""
-
-    equations: NormalEquations
-    mean: FloatArray
-    values: FloatArray
-    vectors: FloatArray
-    fit_intercept: bool
-
-    @property
-    def centre(self) -> FloatArray:
-        """The point from which features count, in their own units."""
-        return self.mean + self.equations.shift
-
-    def solve(self, targets: FloatArray, *, alpha: float = 0.0) -> LinearMap:
-        """Minimise ``sum w (x'c + b - t)**2 + alpha |c|**2``; at alpha 0, of least norm.
-
-        ``targets`` holds one number for each domain.
-        """
-        equations = self.equations
-        right = targets @ equations.moments - (targets @ equations.weight) * self.mean
-        return self._with_intercept(self._invert(right, alpha), targets)
-
-    def refine(
-        self, solution: LinearMap, targets: FloatArray, residual: FloatArray, *, alpha: float = 0.0
-    ) -> LinearMap:
-        """One step of iterative refinement with the ``residual`` of :func:`sum_residuals`.
-
-        A residual summed over the rows does not carry the squared condition number of the Gram
-        matrix: after the step, predictions are as good as those of an orthogonal factorisation.
-        """
-        step = self._invert(residual - alpha * solution.coef, alpha)
-        return self._with_intercept(solution.coef + step, targets)
-
-    def _invert(self, right: FloatArray, alpha: float) -> FloatArray:
-        values = self.values
-        kept = values > SINGULAR_TOLERANCE**2 * values[-1] if alpha == 0.0 else values >= 0.0
-        basis = self.vectors[:, kept]
-        solution: FloatArray = basis @ ((right @ basis) / (values[kept] + alpha))
-        return solution
-
-    def _with_intercept(self, coef: FloatArray, targets: FloatArray) -> LinearMap:
-        if not self.fit_intercept:
-            return LinearMap(coef)
-        weight = self.equations.weight
-        return LinearMap(coef, float(targets @ weight / weight.sum() - self.centre @ coef))
-
 
 def sum_normal_equations(
     features: FeatureRows,
@@ -245,7 +184,7 @@ def sum_residuals(
     centre: FloatArray,
     weight: FloatArray | None = None,
 ) -> FloatArray:
-    """``sum w (x - centre) (t - x'c - b)`` over rows in memory, for :meth:`LeastSquares.refine`.
+    """``sum w (x - centre) (t - x'c - b)`` over rows in memory, for a step of refinement.
 
     Rows of domains whose target is NaN are left out.
     """

@@ -8,8 +8,8 @@ from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.calibrators._heads.problem import SEARCH_ROWS, HeadFit, HeadProblem
 from domaincal.calibrators._heads.search import search_candidates
 from domaincal.calibrators._heads.white import White, WhiteArray, WhiteTensor
-from domaincal.statistics import LinearMap, NormalEquations
-from domaincal.statistics.normal_equations import SINGULAR_TOLERANCE, sum_normal_equations
+from domaincal.statistics import LeastSquares, LinearMap, NormalEquations
+from domaincal.statistics.normal_equations import sum_normal_equations
 
 #: Candidates: residuals beyond so many scales count linearly; 1.35 is 95% efficient if normal. Near
 #: 1, the smallest that scikit-learn takes, the scale collapses where rows are few.
@@ -105,7 +105,7 @@ def _whitening(
     else:
         shift = x.mean(axis=0, dtype=np.float64) if fit_intercept else np.zeros(x.shape[1])
         equations = NormalEquations.from_rows(x, one, 1, weight, shift=shift)
-    solver = equations.factor(fit_intercept=fit_intercept)
-    kept = solver.values > SINGULAR_TOLERANCE**2 * solver.values[-1]
-    scale = np.sqrt(solver.values[kept] / solver.equations.weight.sum())
-    return solver.centre, solver.vectors[:, kept] / scale
+    solver = LeastSquares(equations, fit_intercept=fit_intercept)
+    values, vectors = solver.spectrum
+    scale = np.sqrt(values / equations.weight.sum())
+    return solver.centre, vectors[:, values > 0] / scale[values > 0]

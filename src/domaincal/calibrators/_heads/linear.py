@@ -5,7 +5,7 @@ import numpy as np
 from domaincal._typing import FeatureRows, FloatArray, IntArray
 from domaincal.calibrators._heads.problem import HeadFit, HeadProblem
 from domaincal.calibrators._heads.search import deal_folds, no_search, search_candidates
-from domaincal.statistics import LinearMap, NormalEquations
+from domaincal.statistics import LeastSquares, LinearMap, NormalEquations
 from domaincal.statistics.normal_equations import (
     feature_blocks,
     product,
@@ -45,7 +45,7 @@ def fit_ridge(problem: HeadProblem, alpha: float | None) -> HeadFit:
 
     def predict(k: int, train: IntArray, test: IntArray) -> FloatArray:
         others = [part for j, part in enumerate(parts) if j != k]
-        solver = sum(others[1:], others[0]).factor(fit_intercept=intercept)
+        solver = LeastSquares(sum(others[1:], others[0]), fit_intercept=intercept)
         solutions = [solver.solve(known, alpha=alpha) for alpha in alphas]
         return _predict_rows(problem.features, test, solutions)
 
@@ -66,7 +66,7 @@ def solve(
             features, codes, part=np.where(problem.used, 0, -1), weight=weight,
             fit_intercept=intercept,
         )[0]  # fmt: skip
-    solver = equations.factor(fit_intercept=intercept)
+    solver = LeastSquares(equations, fit_intercept=intercept)
     known = np.where(problem.used, targets, 0.0)
     solution = solver.solve(known, alpha=alpha)
     for _ in range(MAX_REFINEMENTS):
