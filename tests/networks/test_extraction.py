@@ -151,7 +151,7 @@ def test_images_without_labels_are_not_mixed_with_others(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         rows(tmp_path, "rows", images=without_labels(begun), batch_size=2)
     assert len(dc.Store(tmp_path / "rows")) == 38
-    with pytest.raises(dc.InputError, match="was made with another images"):
+    with pytest.raises(dc.InputError, match="differs in images: it was made with"):
         rows(tmp_path, "rows", images=photos())
     whole = rows(tmp_path, "rows", images=without_labels(photos()))
     np.testing.assert_array_equal(whole.logits, rows(tmp_path, "whole").logits)
