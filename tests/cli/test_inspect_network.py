@@ -12,7 +12,8 @@ from domaincal.io.network_header import NetworkHeader
 
 MADE = {"timm": "resnet50.tv_in1k", "pretrained": False, "stem": "small", "seed": 3}
 TRAINED = {
-    "data split": "train", "data": "TinyImageNet", "images": "100000 images, sha256 0f", "epochs": 25, "batch_size": 256,
+    "data split": "train", "data": "TinyImageNet", "images": "100000 images, sha256 0f",
+    "epochs": 25, "batch_size": 256,
     "learning_rate": 0.4, "schedule": "one-cycle", "weight_decay": 0.0005, "smallest_crop": 0.35,
     "clip_norm": None, "training_seed": 4, "accuracy": 0.66125, "seconds": 812.5,
     "device": "NVIDIA H200", "versions": {"python": "3.11.2", "torch": "2.13.0", "timm": "1.0.30"},
