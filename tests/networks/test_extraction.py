@@ -308,6 +308,14 @@ def test_rows_of_something_else_are_not_mixed_in(changed, what, tmp_path):
         rows(tmp_path, "rows", **{"images": photos(40), **changed})
 
 
+def test_clean_rows_are_not_mixed_in_with_corrupted_ones(tmp_path):
+    corruptions = Corruptions("cifar", names=["contrast"], severities=[1])
+    options = {"network": small_network(32), "images": photos(6, side=32)}
+    rows(tmp_path, "rows", **options, corruptions=corruptions)
+    with pytest.raises(dc.InputError, match=r"in corruptions: it was made with \{.*\}, not none;"):
+        rows(tmp_path, "rows", **options)
+
+
 def test_values_that_are_not_finite(tmp_path):
     network = small_network()
     with torch.no_grad():
