@@ -31,7 +31,8 @@ class CalibrationData:
 
     Logits and features in torch tensors on a GPU stay there (as ``data.logits.tensor``), and so
     does what is fitted and evaluated on them; all else becomes numpy arrays. Those are read-only
-    views: numbers are not copied, and your own arrays stay writable.
+    views: numbers are not copied, and your own arrays stay writable. ``torch.tensor(data.logits)``
+    is a tensor to write to; ``torch.as_tensor`` warns of what is read-only.
 
     Parameters
     ----------
