@@ -185,18 +185,18 @@ class Calling(torch.nn.Module):
         (lambda head, x: head(head(x).repeat(1, 2)), "'head' was called 2 times for one batch"),
         (lambda head, x: x[:, :2], "'head' was called 0 times for one batch; name the last layer"),
         (
-            lambda head, x: head(x.mean(0))[None].repeat(3, 1),
-            r"\(4,\) enters the layer 'head' for 3",
+            lambda head, x: head(x.mean(0))[None].repeat(4, 1),
+            r"\(4,\) enters the layer 'head' for 4",
         ),
         (
-            lambda head, x: head(x.repeat(2, 1))[:3],
-            r"\(6, 4\) enters the layer 'head' for 3 images",
+            lambda head, x: head(x.repeat(2, 1))[:4],
+            r"\(8, 4\) enters the layer 'head' for 4 images",
         ),
     ],
 )
 def test_last_layers_that_are_called_in_another_way(call, message, precision):
     with pytest.raises(dc.InputError, match=message):
-        Network(Calling(call), "head").outputs(torch.zeros(3, 3, 4, 4), precision)
+        Network(Calling(call), "head").outputs(torch.zeros(4, 3, 4, 4), precision)
 
 
 class Scaled(torch.nn.Linear):
