@@ -139,6 +139,15 @@ def host_array(values: Any) -> Array:
     return np.asarray(tensor.to(wanted).numpy(force=True))
 
 
+def read_only(rows: Array) -> Array:
+    """The same values, without a copy, as an array that cannot be written to; not on a device."""
+    if on_device(rows):
+        return cast(Array, rows)
+    view = rows.view()
+    view.flags.writeable = False
+    return view
+
+
 def as_given(values: Any, like: Any) -> Any:
     """Results in the form of the input: a tensor on its device for a tensor, else as they are."""
     if not (is_tensor(like) or on_device(like)):

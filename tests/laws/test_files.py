@@ -170,7 +170,7 @@ def _good_files(folder):
     if HAS_TORCH:
         import torch
 
-        torch.save({k: torch.as_tensor(v) for k, v in arrays.items()}, folder / "scores.pt")
+        torch.save({k: torch.tensor(v) for k, v in arrays.items()}, folder / "scores.pt")
     calibrator = dc.MultiDomainTemperatureScaling("krr", features="logits", max_rows=20)
     data, _ = dc.make_multi_domain(3, 12, 3, random_state=0)
     with pytest.warns(dc.DomaincalWarning):

@@ -151,7 +151,7 @@ def test_images_without_labels_are_not_mixed_with_others(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         rows(tmp_path, "rows", images=without_labels(begun), batch_size=2)
     assert len(dc.Store(tmp_path / "rows")) == 38
-    with pytest.raises(dc.InputError, match="was made with another images"):
+    with pytest.raises(dc.InputError, match="differs in images: it was made with"):
         rows(tmp_path, "rows", images=photos())
     whole = rows(tmp_path, "rows", images=without_labels(photos()))
     np.testing.assert_array_equal(whole.logits, rows(tmp_path, "whole").logits)
@@ -296,13 +296,24 @@ def test_a_complete_store_is_left_alone(tmp_path):
         ({"images": photos(40, seed=1)}, "images"),
         ({"images": darker()}, "images"),
         ({"precision": "bfloat16"}, "precision"),
-        ({"corruptions": Corruptions("cifar", names=["fog"])}, "corruptions"),
+        (
+            {"corruptions": Corruptions("cifar", names=["fog"])},
+            "corruptions: it was made with none",
+        ),
     ],
 )
 def test_rows_of_something_else_are_not_mixed_in(changed, what, tmp_path):
     rows(tmp_path, "rows", images=photos(40))
-    with pytest.raises(dc.InputError, match=f"was made with another {what}"):
+    with pytest.raises(dc.InputError, match=f"rows differs in {what}.*, not .*; choose another"):
         rows(tmp_path, "rows", **{"images": photos(40), **changed})
+
+
+def test_clean_rows_are_not_mixed_in_with_corrupted_ones(tmp_path):
+    corruptions = Corruptions("cifar", names=["contrast"], severities=[1])
+    options = {"network": small_network(32), "images": photos(6, side=32)}
+    rows(tmp_path, "rows", **options, corruptions=corruptions)
+    with pytest.raises(dc.InputError, match=r"in corruptions: it was made with \{.*\}, not none;"):
+        rows(tmp_path, "rows", **options)
 
 
 def test_values_that_are_not_finite(tmp_path):
@@ -457,7 +468,7 @@ def test_modules_of_another_precision(dtype, tmp_path):
 def test_rows_of_another_layer_or_of_other_columns_are_not_mixed_in(tmp_path):
     images = photos()
     rows(tmp_path, "layer", Network(small_network().module, "5", preprocessing=PLAIN))
-    with pytest.raises(dc.InputError, match="another layer: '5', not '4'"):
+    with pytest.raises(dc.InputError, match="differs in layer: it was made with '5', not '4'"):
         rows(tmp_path, "layer", Network(small_network().module, "4", preprocessing=PLAIN))
     with pytest.raises(dc.InputError, match="layer='4', but the Network has one: '5'"):
         rows(tmp_path, "layer", layer="4")
@@ -467,7 +478,7 @@ def test_rows_of_another_layer_or_of_other_columns_are_not_mixed_in(tmp_path):
         for columns in ([0, 2], [3, 1], [3, 7], [-1, 0])
     ]
     rows(tmp_path, "columns", wide, chosen[0])
-    with pytest.raises(dc.InputError, match="another columns"):
+    with pytest.raises(dc.InputError, match=r"differs in columns: .* \[0, 2\], not \[3, 1\]"):
         rows(tmp_path, "columns", wide, chosen[1])
     with pytest.raises(dc.InputError, match="5 outputs, but columns of the images name 7"):
         rows(tmp_path, "new", wide, chosen[2])

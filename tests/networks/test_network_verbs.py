@@ -52,7 +52,7 @@ def test_train_then_extract_then_evaluate(images, tmp_path):
         456,
     )
     refused = run(*extract, "--seed", "1", status=1)
-    assert "was made with another corruptions" in refused
+    assert "differs in corruptions: it was made with {" in refused
 
 
 def test_train_prints_json_and_replaces_nothing(images, tmp_path):

@@ -1,6 +1,6 @@
 """Networks: logits and features of the seven of the paper, and of any module."""
 
-import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -9,16 +9,7 @@ import torch
 from PIL import Image
 
 import domaincal as dc
-from domaincal._files import read_tensors, write_tensors
-from domaincal.extract import (
-    ARCHITECTURES,
-    Network,
-    Preprocessing,
-    create_network,
-    extract,
-    load_network,
-    save_network,
-)
+from domaincal.extract import ARCHITECTURES, Network, Preprocessing, create_network, extract
 from networks.conftest import photos, small_network
 
 SEVEN = [
@@ -114,16 +105,156 @@ def test_a_layer_that_is_not_there():
         Network(small_network().module, "fc")
 
 
-def test_a_layer_that_is_not_the_last():
-    network = Network(small_network().module, "5")
-    network.module.append(torch.nn.Unflatten(1, (1, 2)))
-    with pytest.raises(dc.InputError, match="called 1 times and the network gives"):
-        network.outputs(torch.zeros(1, 3, 16, 16))
+@pytest.mark.parametrize(
+    ("added", "message"),
+    [
+        (torch.nn.Unflatten(1, (1, 2)), r"gives \(3, 1, 2\) for 3 images; logits have the shape"),
+        (torch.nn.Flatten(0), r"gives \(6,\) for 3 images"),
+        (torch.nn.Sequential(torch.nn.Flatten(0), torch.nn.Unflatten(0, (2, 3))),
+         r"gives \(2, 3\) for 3 images"),
+    ],
+)  # fmt: skip
+def test_logits_of_another_shape(added, message):
+    network = Network(small_network().module.append(added), "5")
+    with pytest.raises(dc.InputError, match=message):
+        network.outputs(torch.zeros(3, 3, 16, 16))
+
+
+@dataclass
+class Output:
+    logits: torch.Tensor
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        (lambda logits: (logits, logits), "tuple"),
+        (lambda logits: [logits], "list"),
+        (lambda logits: {"logits": logits}, "dict"),
+        (Output, "Output"),
+        (lambda logits: None, "NoneType"),
+    ],
+)
+def test_outputs_that_are_no_tensor(made, kind, tmp_path, monkeypatch):
+    """Said before any image is decoded, with a cure that helps."""
+
+    class Wrapped(torch.nn.Module):
+        def __init__(self, give):
+            super().__init__()
+            self.inner, self.give = small_network().module.eval(), give
+
+        def forward(self, images):
+            return self.give(self.inner(images))
+
+    monkeypatch.setattr(Preprocessing, "cut", None)  # decoding would fail
+    network = Network(Wrapped(made), "inner.5", preprocessing=Preprocessing(side=16))
+    message = f"gives a {kind}, not logits alone; wrap it .*'inner.inner.5'"
+    with pytest.raises(dc.InputError, match=message):
+        extract(network, photos(), tmp_path / "rows", device="cpu", n_jobs=0)
+    with pytest.raises(dc.InputError, match=message):
+        network.outputs(torch.zeros(2, 3, 16, 16))
+
+    class Logits(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Wrapped(Output)
+
+        def forward(self, images):
+            return self.inner(images).logits
+
+    logits, features = Network(Logits(), "inner.inner.5").outputs(torch.zeros(2, 3, 16, 16))
+    assert (logits.shape, features.shape) == ((2, 2), (2, 6))
+
+
+class Calling(torch.nn.Module):
+    """Calls its last layer in the given way."""
+
+    def __init__(self, call):
+        super().__init__()
+        self.head, self.call = torch.nn.Linear(4, 2), call
+
+    def forward(self, images):
+        return self.call(self.head, images.flatten(1)[:, :4])
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda head, x: head(input=x), "'head' is called with no positional argument; .* call it"),
+        (lambda head, x: head(head(x).repeat(1, 2)), "'head' was called 2 times for one batch"),
+        (lambda head, x: x[:, :2], "'head' was called 0 times for one batch; name the last layer"),
+        (
+            lambda head, x: head(x.mean(0))[None].repeat(4, 1),
+            r"\(4,\) enters the layer 'head' for 4",
+        ),
+        (
+            lambda head, x: head(x.repeat(2, 1))[:4],
+            r"\(8, 4\) enters the layer 'head' for 4 images",
+        ),
+    ],
+)
+def test_last_layers_that_are_called_in_another_way(call, message, precision):
+    with pytest.raises(dc.InputError, match=message):
+        Network(Calling(call), "head").outputs(torch.zeros(4, 3, 4, 4), precision)
+
+
+class Scaled(torch.nn.Linear):
+    def forward(self, given, scale=1.0):
+        if isinstance(given, tuple):
+            given, scale = given
+        return scale * super().forward(given)
+
+
+def test_a_last_layer_that_takes_a_tuple():
+    module = Calling(lambda head, x: head((x, 2.0)))
+    module.head = Scaled(4, 2)
+    with pytest.raises(dc.InputError, match="'head' is called with a tuple first"):
+        Network(module, "head").outputs(torch.zeros(3, 3, 4, 4))
+
+
+@pytest.mark.parametrize("call", [lambda head, x: head(x, 2.0), lambda head, x: head(x, scale=2.0)])
+def test_more_arguments_of_the_last_layer_are_passed_on_in_half_precision(call):
+    module = Calling(call)
+    module.head = Scaled(4, 2)
+    images = torch.randn(3, 3, 4, 4)
+    exact, _ = Network(module, "head").outputs(images)
+    half, _ = Network(module, "head").outputs(images, torch.bfloat16)
+    torch.testing.assert_close(half, exact)
+
+
+def test_images_of_other_classes_are_noticed_before_any_is_decoded(tmp_path, monkeypatch):
+    monkeypatch.setattr(Preprocessing, "cut", None)
+    with pytest.raises(dc.InputError, match="the network has 3 outputs, but the images are of 2"):
+        extract(small_network(n_classes=3), photos(), tmp_path / "rows", device="cpu", n_jobs=0)
 
 
 def test_names_that_timm_does_not_know():
     with pytest.raises(dc.InputError, match=r"no network 'resnet-51'; choose from resnet-50, "):
         create_network("resnet-51")
+    with pytest.raises(dc.InputError, match=r"no network 'resnet50.x' \(Invalid pretrained tag"):
+        create_network("resnet50.x")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("deit_tiny_distilled_patch16_224", r"has 2 last layers \(head, head_dist\).*resnet-50"),
+        ("qwen3_vit_88m_enc", "has no last layer, .* choose a network with one, such as resnet-50"),
+    ],
+)
+def test_networks_that_have_not_one_last_layer(name, message, monkeypatch):
+    monkeypatch.setattr(timm, "create_model", None)  # neither made nor downloaded before
+    with pytest.raises(dc.InputError, match=f"{name} {message}"):
+        create_network(name, class_names=["a", "b"], pretrained=True)
+
+
+def test_a_network_without_classes_needs_some(monkeypatch):
+    monkeypatch.setattr(timm, "create_model", None)
+    with pytest.raises(
+        dc.InputError, match=r"vit_small_patch14_dinov2 has no classes .*class_names"
+    ):
+        create_network("vit_small_patch14_dinov2")
 
 
 def test_random_weights_follow_the_seed():
@@ -131,43 +262,6 @@ def test_random_weights_follow_the_seed():
     sums = [create_network("resnet18", seed=seed).checksum() for seed in (0, 0, 1)]
     assert sums[0] == sums[1] != sums[2]
     assert torch.equal(torch.random.get_rng_state(), global_state)
-
-
-@pytest.mark.parametrize("name", ["resnet18", "vit_tiny_patch16_224"])
-def test_a_saved_network_is_the_same(name, tmp_path):
-    network = create_network(name, class_names=["a", "b"], side=32, stem="small", seed=3)
-    save_network(network, tmp_path / "network.safetensors")
-    again = load_network(tmp_path / "network.safetensors")
-    assert again.checksum() == network.checksum()
-    assert again.preprocessing == network.preprocessing
-    assert again.provenance == network.provenance
-    assert again.class_names == ("a", "b")
-    images = torch.randn(2, 3, 32, 32)
-    for one in (network, again):
-        one.module.eval()
-    torch.testing.assert_close(network.outputs(images)[0], again.outputs(images)[0])
-
-
-def test_files_that_are_no_network(tmp_path):
-    with pytest.raises(dc.InputError, match="there is no file"):
-        load_network(tmp_path / "none.safetensors")
-    write_tensors(tmp_path / "other.safetensors", {"x": np.zeros(2)}, {})
-    with pytest.raises(dc.FileFormatError, match="no network of this domaincal"):
-        load_network(tmp_path / "other.safetensors")
-    network = create_network("resnet18", class_names=["a", "b"])
-    save_network(network, tmp_path / "network.safetensors")
-    tensors, texts = read_tensors(tmp_path / "network.safetensors")
-    del tensors["fc.weight"]
-    write_tensors(tmp_path / "cut.safetensors", tensors, texts)
-    with pytest.raises(dc.FileFormatError, match=r"not those of resnet18 .*fc\.weight"):
-        load_network(tmp_path / "cut.safetensors")
-    written = json.loads(texts["network"])
-    assert written["provenance"]["timm"] == "resnet18"
-
-
-def test_a_module_of_the_users_is_not_saved_here(tmp_path):
-    with pytest.raises(dc.InputError, match="save its module with torch"):
-        save_network(small_network(), tmp_path / "x.safetensors")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,9 @@
 """The container, joining and splitting."""
 
+import copy
+import dataclasses
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -58,6 +62,51 @@ def test_a_container_is_checked_when_it_is_made():
     with pytest.raises(dc.InputError, match="no domains"):
         dc.CalibrationData(DATA.logits).domain_names  # noqa: B018
     assert repr(DATA) == "CalibrationData(480 rows, 5 classes, 4 features, 6 domains)"
+
+
+ARRAYS = ("logits", "labels", "features", "domains", "groups")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda data: data,
+        lambda data: data[:100],
+        lambda data: data.select(np.arange(100)),
+        lambda data: data.select(data.domains == "domain-1"),
+        lambda data: dc.concatenate([data, data]),
+        lambda data: dc.split_halves(data)[1],
+        lambda data: next(data.by_domain())[1],
+        lambda data: dataclasses.replace(data, labels=None),
+        copy.copy,
+        copy.deepcopy,
+        lambda data: pickle.loads(pickle.dumps(data)),
+    ],
+)
+def test_what_it_holds_cannot_be_written_to(made):
+    """The codes of domains and groups would be those of other names."""
+    data = made(_full())
+    arrays = [getattr(data, name) for name in ARRAYS if getattr(data, name) is not None]
+    for values in (*arrays, *data.domain_codes, *data.group_codes):
+        with pytest.raises(ValueError, match="read-only"):
+            values[0] = values[-1]
+    for codes, names, ids in (
+        (*data.domain_codes, data.domains), (*data.group_codes, data.groups),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(names[codes], ids)
+
+
+def test_arrays_of_the_caller_stay_their_own():
+    """Writable, and the same memory: numbers are not copied."""
+    own = {name: getattr(_full(), name).copy() for name in ARRAYS}
+    data = dc.CalibrationData(**own)
+    assert all(values.flags.writeable for values in own.values())
+    for name in ("logits", "labels", "features"):
+        assert np.shares_memory(getattr(data, name), own[name])
+    own["domains"][:] = "domain-0"
+    assert len(data.domain_names) == 6
+    data.domain_names[0] = "x"
+    assert data.domain_names[0] == "domain-0"
 
 
 def test_patterns_match_names_and_integers_but_an_exact_name_comes_first():

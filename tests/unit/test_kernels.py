@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 from scipy.special import softmax
 
-from domaincal.kernels import compiled, plain, rows
+from domaincal.kernels import compiled, compiled_bins, plain, rows
 
 
 @njit
@@ -164,3 +164,24 @@ def test_bin_sums_of_uneven_edges():
     found = rows.bin_sums(confidence, hit, edges, weight=weight, compiled=True)
     expected = rows.bin_sums(confidence, hit, edges, weight=weight)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_rows_that_cannot_be_written_to_are_not_compiled_for_once_more():
+    z, y, rng = _rows(100, 80, np.float32)
+    w, confidence, hit = rng.random(100), rng.random(100), rng.random(100) < 0.5
+    edges = np.linspace(0, 1, 11)
+    arrays = (z, y, w, confidence, hit)
+    found, known = [], []
+    for writable in (True, False):
+        for values in arrays:
+            values.flags.writeable = writable
+        found.append((
+            rows.temperature_sums(z, y, np.ones(1), weight=w, compiled=True),
+            *rows.top_label(z, np.ones(1), compiled=True),
+            rows.bin_sums(confidence, hit, edges, weight=w, compiled=True),
+        ))  # fmt: skip
+        kernels = (compiled.wide_sums, compiled.top_label, compiled_bins.add_to_bins)
+        known.append([len(kernel.signatures) for kernel in kernels])
+    assert known[0] == known[1]
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

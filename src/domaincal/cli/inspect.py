@@ -22,21 +22,32 @@ _NUMBERS = (
 def inspect(path: Path, probabilities: bool, verify: bool, as_json: bool) -> None:
     """Say what is in a file, domain by domain, and what is odd about it.
 
-    PATH is a file of rows, or of a calibrator.
+    PATH is a file of rows, of a calibrator (domaincal fit) or of a network (domaincal train).
 
     \b
     Examples:
       domaincal inspect scores.npz
       domaincal inspect scores --verify
       domaincal inspect model.safetensors
+      domaincal inspect network.safetensors
     """
     from dataclasses import asdict
 
     from domaincal import io
     from domaincal.cli.console import print_json, records, working
-    from domaincal.cli.tables import print_inspection, print_model
+    from domaincal.cli.tables import print_inspection, print_model, print_network
+    from domaincal.io.network_header import NetworkHeader, is_network
 
-    if _is_model(path):
+    texts = _texts(path)
+    if is_network(texts):
+        network = NetworkHeader.from_texts(texts, path)
+        if as_json:
+            content = {"path": str(path), "n_classes": network.n_classes, **asdict(network)}
+            print_json("network", content)
+        else:
+            print_network(path, network)
+        return
+    if "domaincal" in texts:
         from domaincal.calibrators import load
 
         calibrator = load(path)
@@ -70,9 +81,10 @@ def model_facts(calibrator: Any) -> dict[str, Any]:
     }
 
 
-def _is_model(path: Path) -> bool:
+def _texts(path: Path) -> dict[str, str]:
+    """What tells the kinds of ``.safetensors`` files apart."""
     if path.suffix != ".safetensors" or not path.is_file():
-        return False
+        return {}
     from domaincal._files import read_tensor_metadata
 
-    return "domaincal" in read_tensor_metadata(path)
+    return read_tensor_metadata(path)

@@ -1,5 +1,7 @@
 """Results as tables on a terminal."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -11,6 +13,7 @@ from domaincal.cli.console import print_table, printable, records, say
 if TYPE_CHECKING:
     from domaincal.cli.running import Evaluation
     from domaincal.io import Inspection
+    from domaincal.io.network_header import NetworkHeader
     from domaincal.selection.gate import Gate
 
 _KINDS = ("InD", "OOD")
@@ -56,14 +59,12 @@ def print_inspection(found: "Inspection") -> None:
     )
     say("arrays: " + ", ".join(f"{name} ({kind})" for name, kind in found.arrays.items()))
     if found.class_names is not None:
-        more = ", ..." if len(found.class_names) > _SHOWN_NAMES else ""
-        say("classes: " + ", ".join(found.class_names[:_SHOWN_NAMES]) + more)
+        say("classes: " + _listed(found.class_names))
     for key, value in found.provenance.items():
         say(f"{key}: {value}")
     say(f"fingerprint: {found.fingerprint}")
     if found.ignored:
-        more = ", ..." if len(found.ignored) > _SHOWN_NAMES else ""
-        say("ignored: " + ", ".join(found.ignored[:_SHOWN_NAMES]) + more)
+        say("ignored: " + _listed(found.ignored))
     table = _table("Domains, with the softmax as it is", "domain", "n", "accuracy %",
                    "confidence %", "classes")  # fmt: skip
     for row in records(found.domains.head(_SHOWN_DOMAINS)):
@@ -83,10 +84,40 @@ def print_inspection(found: "Inspection") -> None:
 def print_model(calibrator: Any) -> None:
     """What a calibrator has learned."""
     say(repr(calibrator))
-    facts = {**calibrator._facts(), "fitted on": calibrator.data_fingerprint_}
+    _print_facts({**calibrator._facts(), "fitted on": calibrator.data_fingerprint_})
+
+
+def print_network(path: Path, network: "NetworkHeader") -> None:
+    """What a network is, what it expects of images, and how it was trained."""
+    say(f"{path} (network): {network.name}")
+    names = network.class_names
+    shown = "those of timm's weights" if names is None else f"{len(names)}: {_listed(names)}"
+    made = {key.replace("_", " "): _fact(key, value) for key, value in network.provenance.items()}
+    trained = {} if "epochs" in network.provenance else {"trained": "no"}
+    _print_facts({
+        "classes": shown, "side": f"{network.preprocessing['side']} px", **made, **trained
+    })  # fmt: skip
+
+
+def _fact(key: str, value: Any) -> str:
+    """One entry of a network's provenance, for people."""
+    if key == "accuracy":
+        return "not measured" if value is None else f"{_percent(value)}%"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {part}" for name, part in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+def _print_facts(facts: dict[str, str]) -> None:
     width = max(map(len, facts))
     for name, value in facts.items():
         say(f"  {name:{width}}  {value}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN_NAMES]) + (", ..." if len(names) > _SHOWN_NAMES else "")
 
 
 def _ece_table(table: pd.DataFrame, title: str, extra: "dict[str, pd.Series[str]]") -> Table:

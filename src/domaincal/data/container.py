@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from domaincal._errors import InputError
-from domaincal._tensors import check_device, host_array, join, move, on_device, place_of
+from domaincal._tensors import check_device, host_array, join, move, on_device, place_of, read_only
 from domaincal._typing import Array, ArrayLike, IntArray
 from domaincal._validation import (
     check_class_names,
@@ -22,6 +22,7 @@ from domaincal._validation.arrays import require_rows
 from domaincal.data.fingerprint import fingerprint
 
 _LONGEST_NAME = 1000
+_ARRAYS = ("logits", "labels", "features", "domains", "groups")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,7 +30,9 @@ class CalibrationData:
     """Logits, labels, features, domains and groups of the same rows.
 
     Logits and features in torch tensors on a GPU stay there (as ``data.logits.tensor``), and so
-    does what is fitted and evaluated on them; all else becomes numpy arrays.
+    does what is fitted and evaluated on them; all else becomes numpy arrays. Those are read-only
+    views: numbers are not copied, and your own arrays stay writable. ``torch.tensor(data.logits)``
+    is a tensor to write to; ``torch.as_tensor`` warns of what is read-only.
 
     Parameters
     ----------
@@ -88,6 +91,19 @@ class CalibrationData:
                 put(name, ids[codes])
         put("_coded", coded)
         put("provenance", _checked_provenance(self.provenance))
+        self._hold_read_only()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)  # of a copy or another process: numpy forgets what is read-only
+        self._hold_read_only()
+
+    def _hold_read_only(self) -> None:
+        """Views that cannot be written to: the codes of domains and groups were made from them."""
+        for name in _ARRAYS:
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, read_only(getattr(self, name)))
+        coded = {name: (read_only(a), read_only(b)) for name, (a, b) in self._coded.items()}
+        object.__setattr__(self, "_coded", coded)
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -158,12 +174,13 @@ class CalibrationData:
         # What was checked needs no check again: that would take longer than the choice.
         part = copy.copy(self)
         chosen: dict[str, Any] = {"logits": logits, "provenance": dict(self.provenance)}
-        for name in ("labels", "features", "domains", "groups"):
+        for name in _ARRAYS[1:]:
             if getattr(self, name) is not None:
                 chosen[name] = getattr(self, name)[index]
         coded = {name: _recoded(codes[index], ids) for name, (codes, ids) in self._coded.items()}
         for name, value in {**chosen, "_coded": coded}.items():
             object.__setattr__(part, name, value)
+        part._hold_read_only()
         return part
 
     def to(self, device: Any) -> "CalibrationData":

@@ -6,13 +6,8 @@ require("torch", extra="torch", purpose="domaincal.extract")
 
 from domaincal.extract.corruptions import Corruptions
 from domaincal.extract.extraction import Extraction, extract
-from domaincal.extract.networks import (
-    ARCHITECTURES,
-    Network,
-    create_network,
-    load_network,
-    save_network,
-)
+from domaincal.extract.network_files import load_network, save_network
+from domaincal.extract.networks import ARCHITECTURES, Network, create_network
 from domaincal.extract.preprocessing import Preprocessing
 from domaincal.extract.training import Training, train
 

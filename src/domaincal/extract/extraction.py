@@ -174,6 +174,11 @@ def extract(
     shard = _Shard(source, provenance, half=precision != "float32", start=n_kept)
     with ThreadPoolExecutor(1) as writer, fastest_convolutions(), evaluating(network, chosen):
         written: Future[None] | None = None
+        if network.preprocessing is not None and isinstance(images, ImageSet):
+            # What is wrong with the network is wrong before many images are decoded.
+            black = torch.zeros((1, *2 * [network.preprocessing.side], 3), device=chosen)
+            seen = network.preprocessing.normalise(black)
+            _of_classes(network.outputs(seen, getattr(torch, precision))[0], source)
         try:
             for batch in source.batches(n_kept, chosen, track):
                 shard.add(batch, *network.outputs(batch.images, getattr(torch, precision)))
@@ -206,21 +211,7 @@ class _Shard:
     batches: list[Batch] = field(default_factory=list)
 
     def add(self, batch: Batch, logits: Tensor, features: Tensor) -> None:
-        columns = self.source.columns
-        if columns is not None:
-            if columns.max() >= logits.shape[1]:
-                raise InputError(
-                    f"the network has {logits.shape[1]} outputs, but columns of the images name "
-                    f"{columns.max()}; choose a network that knows their classes."
-                )
-            logits = logits[:, torch.as_tensor(columns, device=logits.device)]
-        names = self.source.class_names
-        if names is not None and logits.shape[1] != len(names):
-            raise InputError(
-                f"the network has {logits.shape[1]} outputs, but the images are of {len(names)} "
-                "classes; train it on them, or choose one that knows them."
-            )
-        self.logits.append(logits)
+        self.logits.append(_of_classes(logits, self.source))
         self.features.append(features.to(torch.float16 if self.half else torch.float32))
         self.batches.append(batch._replace(images=torch.empty(0)))
         self.n_rows += len(logits)
@@ -241,6 +232,24 @@ class _Shard:
             class_names=self.source.class_names,
             provenance=self.provenance,
         )
+
+
+def _of_classes(logits: Tensor, source: RowSource) -> Tensor:
+    """Those of the images' classes."""
+    columns, names = source.columns, source.class_names
+    if columns is not None:
+        if columns.max() >= logits.shape[1]:
+            raise InputError(
+                f"the network has {logits.shape[1]} outputs, but columns of the images name "
+                f"{columns.max()}; choose a network that knows their classes."
+            )
+        logits = logits[:, torch.as_tensor(columns, device=logits.device)]
+    if names is not None and logits.shape[1] != len(names):
+        raise InputError(
+            f"the network has {logits.shape[1]} outputs, but the images are of {len(names)} "
+            "classes; train it on them, or choose one that knows them."
+        )
+    return logits
 
 
 def _append(
@@ -264,8 +273,14 @@ def _rows_there(store: Store, provenance: dict[str, Any]) -> int:
         found = store.provenance
         for key, value in json.loads(json.dumps(provenance)).items():
             if found.get(key) != value:
+                # Keys are singular and plural: no word before them may depend on that.
                 raise InputError(
-                    f"{store.path} was made with another {key}: {found.get(key)!r}, not {value!r}; "
-                    "choose another folder, or remove it."
+                    f"{store.path} differs in {key}: it was made with "
+                    f"{_shown(found.get(key))}, not {_shown(value)}; choose another folder, or "
+                    "remove it."
                 )
     return n_rows
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else repr(value)

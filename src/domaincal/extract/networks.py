@@ -1,17 +1,13 @@
 """Networks: a module of torch, split at its last layer, and what it expects of images."""
 
 import hashlib
-import json
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from domaincal._errors import FileFormatError, InputError
-from domaincal._files import read_tensors, write_tensors
+from domaincal._errors import InputError
 from domaincal._optional import require
 from domaincal._validation import check_class_names, check_count, check_option
 from domaincal.extract.preprocessing import Preprocessing
@@ -29,7 +25,6 @@ ARCHITECTURES = {
 }
 
 Stem = Literal["standard", "small"]
-_FORMAT, _VERSION = "domaincal network", "1"
 _SMALL_PATCH = 8
 
 
@@ -108,27 +103,55 @@ class Network:
         caught: list[Tensor] = []
         device = images.device.type
 
-        def last_layer(layer: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        def last_layer(
+            layer: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any
+        ) -> Any:
+            if not given or not isinstance(given[0], Tensor):
+                first = f"a {type(given[0]).__name__} first" if given else "no positional argument"
+                raise InputError(
+                    f"the layer {self.layer!r} is called with {first}; features are what it is "
+                    "called with: call it as layer(features) in the module's forward, or name "
+                    "another layer."
+                )
             caught.append(given[0])
             if precision == torch.float32:
                 return output
             with torch.autocast(device, enabled=False):
-                again: Tensor = layer.forward(given[0].float())
-            return again
+                return layer.forward(given[0].float(), *given[1:], **named)
 
-        hook = self.module.get_submodule(self.layer).register_forward_hook(last_layer)
+        part = self.module.get_submodule(self.layer)
+        hook = part.register_forward_hook(last_layer, with_kwargs=True)
         try:
             with torch.autocast(device, precision, enabled=precision != torch.float32):
                 logits = self.module(images.to(self._dtype()))
         finally:
             hook.remove()
-        if len(caught) != 1 or not isinstance(logits, Tensor) or logits.ndim != 2:
-            raise InputError(
-                f"the layer {self.layer!r} was called {len(caught)} times and the network gives "
-                f"{getattr(logits, 'shape', type(logits).__name__)}; the last layer is called "
-                "once, and logits have the shape (images, classes)."
-            )
+        self._require_rows(logits, caught, len(images))
         return logits.float(), caught[0].flatten(1)
+
+    def _require_rows(self, logits: Any, caught: list[Tensor], n: int) -> None:
+        """Refuse what is no row of logits and one of features for each image."""
+        if len(caught) != 1:
+            raise InputError(
+                f"the layer {self.layer!r} was called {len(caught)} times for one batch; name the "
+                "last layer that the module calls, which it calls once."
+            )
+        if not isinstance(logits, Tensor):
+            raise InputError(
+                f"the network gives a {type(logits).__name__}, not logits alone; wrap it in a "
+                "module whose forward returns them, such as self.inner(images)[0] or "
+                f"self.inner(images).logits, and name its layer 'inner.{self.layer}'."
+            )
+        if logits.ndim != 2 or len(logits) != n:
+            raise InputError(
+                f"the network gives {tuple(logits.shape)} for {n} images; logits have the shape "
+                "(images, classes): wrap it in a module whose forward returns those."
+            )
+        if caught[0].ndim < 2 or len(caught[0]) != n:
+            raise InputError(
+                f"{tuple(caught[0].shape)} enters the layer {self.layer!r} for {n} images; "
+                "features have a row for each image: name another layer."
+            )
 
     def _dtype(self) -> torch.dtype:
         """Of the weights: modules in half or double precision take images of that."""
@@ -189,7 +212,17 @@ def create_network(
             f"there is no network {name!r}; choose from {', '.join(ARCHITECTURES)}, or a name of "
             "timm.list_models()."
         )
-    patches = timm.models.get_pretrained_cfg_value(full, "first_conv") == "patch_embed.proj"
+    try:
+        known = timm.models.get_pretrained_cfg(full, allow_unregistered=False)
+    except RuntimeError as error:
+        raise InputError(
+            f"there is no network {name!r} ({str(error).rstrip('.')}); choose a name of "
+            "timm.list_pretrained(), or leave out what follows the point."
+        ) from error
+    layer = _one_classifier(name, known.classifier)
+    if class_names is None and not known.num_classes:
+        raise InputError(f"{name} has no classes of its own; pass class_names=[...], and train it.")
+    patches = known.first_conv == "patch_embed.proj"
     options: dict[str, Any] = {}
     if class_names is not None:
         options["num_classes"] = len(class_names)
@@ -211,7 +244,7 @@ def create_network(
     config = module.pretrained_cfg
     return Network(
         module,
-        config["classifier"],
+        layer,
         preprocessing=Preprocessing.of_timm(config, side=side),
         name=name,
         class_names=class_names,
@@ -219,60 +252,16 @@ def create_network(
     )
 
 
-def require_savable(network: Network, path: str | os.PathLike[str]) -> Preprocessing:
-    """Refuse what could not be written, before there is anything to lose."""
-    if network.preprocessing is None or "timm" not in network.provenance:
-        raise InputError(f"{network!r} is none of create_network; save its module with torch.")
-    if Path(path).suffix != ".safetensors":
-        raise InputError(f"{path} must end in .safetensors, which is what it will be.")
-    if not Path(path).parent.is_dir():
-        raise InputError(f"there is no folder {Path(path).parent} to write {path}; create it.")
-    return network.preprocessing
-
-
-def save_network(network: Network, path: str | os.PathLike[str]) -> None:
-    """Write a network of :func:`create_network` to a ``.safetensors`` file.
-
-    The file has its weights, what it expects of images, its classes and where it comes from.
-    """
-    preprocessing = require_savable(network, path)
-    written = {
-        "name": network.name,
-        "class_names": network.class_names,
-        "preprocessing": preprocessing.to_dict(),
-        "provenance": network.provenance,
-    }
-    weights = {k: v.cpu().numpy() for k, v in network.module.state_dict().items()}
-    texts = {"format": _FORMAT, "version": _VERSION, "network": json.dumps(written)}
-    write_tensors(path, weights, texts)
-
-
-def load_network(path: str | os.PathLike[str]) -> Network:
-    """A network that :func:`save_network` or :func:`train` wrote."""
-    if not Path(path).is_file():
-        raise InputError(f"there is no file {path}; give a network that domaincal train wrote.")
-    weights, texts = read_tensors(path)
-    if texts.get("format") != _FORMAT or texts.get("version") != _VERSION:
-        raise FileFormatError(
-            f"{path} is no network of this domaincal; train one with domaincal train."
-        )
-    written = json.loads(texts["network"])
-    preprocessing = Preprocessing.from_dict(written["preprocessing"])
-    provenance = written["provenance"]
-    network = create_network(
-        written["name"], class_names=written["class_names"], side=preprocessing.side,
-        stem=provenance["stem"],
-    )  # fmt: skip
-    state = {name: torch.from_numpy(values) for name, values in weights.items()}
-    try:
-        network.module.load_state_dict(state)
-    except RuntimeError as error:
-        raise FileFormatError(
-            f"the weights of {path} are not those of {written['name']} as timm has it now "
-            f"({str(error).splitlines()[-1].strip()})."
-        ) from error
-    network.preprocessing, network.provenance = preprocessing, provenance
-    return network
+def _one_classifier(name: str, classifier: Any) -> str:
+    """The last layer of a network of timm's; refuse those that have several or none."""
+    if isinstance(classifier, str):
+        return classifier
+    several = f"{len(classifier or ())} last layers ({', '.join(classifier or ())})"
+    has = several if classifier else "no last layer"
+    raise InputError(
+        f"{name} has {has}, and features are what enters the only one; choose a network with one, "
+        f"such as {', '.join(ARCHITECTURES)}."
+    )
 
 
 def _replace_first_convolution(module: nn.Module) -> None:

@@ -1,6 +1,6 @@
 """What a network expects of images: the side, the part that it sees, the mean and the spread."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -90,4 +90,7 @@ class Preprocessing:
     @classmethod
     def from_dict(cls, written: dict[str, Any]) -> "Preprocessing":
         """What :meth:`to_dict` wrote."""
+        missing = [f.name for f in fields(cls) if f.name not in written]
+        if missing:  # a default would be a guess
+            raise ValueError(f"the preprocessing has no {missing[0]!r}")
         return cls(**{**written, "mean": tuple(written["mean"]), "std": tuple(written["std"])})

@@ -25,7 +25,8 @@ from domaincal.extract.batches import (
     image_batches,
     worker_count,
 )
-from domaincal.extract.networks import Network, require_savable, save_network
+from domaincal.extract.network_files import require_savable, save_network
+from domaincal.extract.networks import Network
 from domaincal.extract.preprocessing import Preprocessing
 from domaincal.extract.training_steps import learning_rates, random_crops
 

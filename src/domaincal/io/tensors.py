@@ -12,6 +12,7 @@ from domaincal._files import decoding, read_tensors
 from domaincal._optional import require
 from domaincal._typing import Array
 from domaincal.io.contents import ARRAYS, Contents, require_plausible_size
+from domaincal.io.network_header import is_network
 
 
 def read_safetensors(path: Path) -> Contents:
@@ -25,6 +26,11 @@ def read_safetensors(path: Path) -> Contents:
         raise FileFormatError(
             f"{path} holds a calibrator, not rows; give a file of rows (a calibrator is read by "
             "domaincal.load)."
+        )
+    if is_network(metadata):
+        raise FileFormatError(
+            f"{path} holds a network, not rows; show it images (domaincal extract), and give the "
+            "store of its logits and features."
         )
     arrays = {name: tensors[name] for name in ARRAYS if name in tensors}
     for array, key in (("domains", "domain_names"), ("groups", "group_names")):

@@ -2,13 +2,14 @@
 
 The choice is made once per fit, from the total size (:func:`use_compiled`), so that the same data
 cut into other blocks gives the same numbers. numba is imported only when the choice falls on it.
+What it reads is read-only always: it compiles arrays that can be written to once more.
 """
 
 from types import ModuleType
 
 import numpy as np
 
-from domaincal._tensors import on_device
+from domaincal._tensors import on_device, read_only
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.kernels import plain, tensors
 
@@ -81,6 +82,7 @@ def temperature_sums(
     kernels = _compiled()
     kernel = kernels.wide_sums if z.shape[1] >= kernels.WIDE_FROM else kernels.narrow_sums
     out = np.zeros((n_groups, 6))
+    z, y, w, g = map(read_only, (z, y, w, g))
     kernel(z, y, beta, (beta * _LOG2_E).astype(lane), w, g, offset, every, out)
     return out
 
@@ -94,7 +96,7 @@ def top_label(
     z, lane = _stored(logits)
     confidence = np.empty(len(z))
     predicted = np.empty(len(z), np.int64)
-    _compiled().top_label(z, (beta * _LOG2_E).astype(lane), confidence, predicted)
+    _compiled().top_label(read_only(z), (beta * _LOG2_E).astype(lane), confidence, predicted)
     return confidence, predicted
 
 
@@ -117,7 +119,8 @@ def bin_sums(
     if compiled:
         out = np.zeros((len(edges) - 1, 3))
         w = np.empty(0) if weight is None else np.ascontiguousarray(weight, np.float64)
-        _compiled_bins().add_to_bins(confidence, np.ascontiguousarray(hit), w, edges, out)
+        h = np.ascontiguousarray(hit)
+        _compiled_bins().add_to_bins(*map(read_only, (confidence, h, w, edges)), out)
         return out
     index = plain.bin_index(confidence, edges)
     w = np.ones(len(confidence)) if weight is None else np.asarray(weight, np.float64)

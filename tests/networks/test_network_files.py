@@ -1,0 +1,129 @@
+"""Network files: the same network again, or one clear error."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import domaincal as dc
+from domaincal._files import read_tensors, write_tensors
+from domaincal.extract import ARCHITECTURES, create_network, load_network, save_network
+from networks.conftest import small_network
+
+
+@pytest.mark.parametrize("name", ["resnet18", "vit_tiny_patch16_224"])
+def test_a_saved_network_is_the_same(name, tmp_path):
+    network = create_network(name, class_names=["a", "b"], side=32, stem="small", seed=3)
+    save_network(network, tmp_path / "network.safetensors")
+    again = load_network(tmp_path / "network.safetensors")
+    assert again.checksum() == network.checksum()
+    assert again.preprocessing == network.preprocessing
+    assert again.provenance == network.provenance
+    assert again.class_names == ("a", "b")
+    images = torch.randn(2, 3, 32, 32)
+    for one in (network, again):
+        one.module.eval()
+    torch.testing.assert_close(network.outputs(images)[0], again.outputs(images)[0])
+
+
+@pytest.mark.parametrize("now", ["resnet18", None])
+def test_a_name_that_stands_for_something_else_now(now, tmp_path, monkeypatch):
+    """The file is that of the network that it was, under the name that it had."""
+    monkeypatch.setitem(ARCHITECTURES, "small", "resnet10t.c3_in1k")
+    network = create_network("small", class_names=["a", "b"])
+    save_network(network, tmp_path / "network.safetensors")
+    if now is None:
+        monkeypatch.delitem(ARCHITECTURES, "small")
+    else:
+        monkeypatch.setitem(ARCHITECTURES, "small", now)
+    again = load_network(tmp_path / "network.safetensors")
+    assert again.name == "small"
+    assert again.provenance["timm"] == "resnet10t.c3_in1k"
+    assert again.checksum() == network.checksum()
+
+
+def test_files_that_are_no_network(tmp_path):
+    with pytest.raises(dc.InputError, match="there is no file"):
+        load_network(tmp_path / "none.safetensors")
+    write_tensors(tmp_path / "other.safetensors", {"x": np.zeros(2)}, {})
+    with pytest.raises(dc.FileFormatError, match=r"other\.safetensors is no network of domaincal"):
+        load_network(tmp_path / "other.safetensors")
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Tensors and texts of a network file."""
+    path = tmp_path_factory.mktemp("networks") / "network.safetensors"
+    save_network(create_network("resnet10t", class_names=["a", "b"], side=32), path)
+    return read_tensors(path)
+
+
+def test_weights_that_are_not_all_there(saved, tmp_path):
+    tensors, texts = saved
+    path = tmp_path / "cut.safetensors"
+    write_tensors(path, {k: v for k, v in tensors.items() if k != "fc.weight"}, texts)
+    with pytest.raises(
+        dc.FileFormatError, match=r"cut.* not those of resnet10t .*fc\.weight.*install the version"
+    ):
+        load_network(path)
+
+
+def test_a_newer_network_file(saved, tmp_path):
+    write_tensors(tmp_path / "new.safetensors", saved[0], {**saved[1], "version": "2"})
+    with pytest.raises(dc.FileFormatError, match=r"new.* of version 2 .* upgrade domaincal"):
+        load_network(tmp_path / "new.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("name",), None, "its header has no 'name'"),
+        (("class_names",), None, "its header has no 'class_names'"),
+        (("class_names",), "ab", "'class_names' of its header is a str"),
+        (("preprocessing",), None, "its header has no 'preprocessing'"),
+        (("preprocessing", "side"), None, "its header has no 'side'"),
+        (("preprocessing", "side"), 0, "side must be"),
+        (("preprocessing", "crop"), None, "the preprocessing has no 'crop'"),
+        (("preprocessing", "mean"), None, "the preprocessing has no 'mean'"),
+        (("preprocessing", "spin"), 2, ".*spin"),
+        (("preprocessing", "interpolation"), "cubic", "interpolation must be"),
+        (("provenance",), None, "its header has no 'provenance'"),
+        (("provenance",), [], "'provenance' of its header is a list"),
+        (("provenance", "timm"), None, "its header has no 'timm'"),
+        (("provenance", "timm"), "resnet-51", "there is no network 'resnet-51'"),
+        (("provenance", "stem"), None, "its header has no 'stem'"),
+        (("provenance", "stem"), "large", "stem must be"),
+    ],
+)
+def test_headers_that_are_damaged(place, value, message, saved, tmp_path):
+    """A key that is missing (None), or a value that means nothing."""
+    tensors, texts = saved
+    header = json.loads(texts["network"])
+    inner = header if len(place) == 1 else header[place[0]]
+    if value is None:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = value
+    path = tmp_path / "damaged.safetensors"
+    write_tensors(path, tensors, {**texts, "network": json.dumps(header)})
+    with pytest.raises(
+        dc.FileFormatError, match=rf"damaged\.safetensors cannot be read \({message}.*train"
+    ) as caught:
+        load_network(path)
+    assert "again" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "3"])
+def test_headers_that_are_no_header(text, saved, tmp_path):
+    tensors, texts = saved
+    texts = {k: v for k, v in texts.items() if k != "network"}
+    path = tmp_path / "damaged.safetensors"
+    write_tensors(path, tensors, texts if text is None else {**texts, "network": text})
+    with pytest.raises(dc.FileFormatError, match=r"damaged\.safetensors cannot be read .*again"):
+        load_network(path)
+
+
+def test_a_module_of_the_users_is_not_saved_here(tmp_path):
+    with pytest.raises(dc.InputError, match="save its module with torch"):
+        save_network(small_network(), tmp_path / "x.safetensors")
