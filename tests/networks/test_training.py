@@ -6,7 +6,8 @@ import torch
 
 import domaincal as dc
 from domaincal.extract import create_network, load_network, train
-from domaincal.extract.training_steps import learning_rates, random_crops
+from domaincal.extract.crops import random_crops
+from domaincal.extract.training import learning_rates
 from networks.conftest import photos, small_network
 
 FAST = {"device": "cpu", "n_jobs": 0, "batch_size": 16, "learning_rate": 0.02}

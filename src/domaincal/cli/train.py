@@ -104,7 +104,8 @@ def train(
     from domaincal.cli.images import parse_kind
     from domaincal.cli.options import require_output, size_of
     from domaincal.extract import create_network
-    from domaincal.extract.training import labels_and_classes, train as train_network
+    from domaincal.extract.training import train as train_network
+    from domaincal.extract.training_images import labels_and_classes
 
     written = parse_kind(kind)
     require_output(output, force=force)

@@ -172,16 +172,18 @@ def extract(
     n_kept = _rows_there(store, provenance)
     started = time.perf_counter()
     shard = _Shard(source, provenance, half=precision != "float32", start=n_kept)
+    lanes = getattr(torch, precision)
+    if isinstance(images, ImageSet) and network.preprocessing is not None:
+        # What is wrong with the network is wrong before many images are decoded.
+        black = torch.zeros((1, *2 * [network.preprocessing.side], 3), device=chosen)
+        with evaluating(network, chosen):
+            seen = network.preprocessing.normalise(black)
+            _of_classes(network.outputs(seen, lanes)[0], source)
     with ThreadPoolExecutor(1) as writer, fastest_convolutions(), evaluating(network, chosen):
         written: Future[None] | None = None
-        if network.preprocessing is not None and isinstance(images, ImageSet):
-            # What is wrong with the network is wrong before many images are decoded.
-            black = torch.zeros((1, *2 * [network.preprocessing.side], 3), device=chosen)
-            seen = network.preprocessing.normalise(black)
-            _of_classes(network.outputs(seen, getattr(torch, precision))[0], source)
         try:
             for batch in source.batches(n_kept, chosen, track):
-                shard.add(batch, *network.outputs(batch.images, getattr(torch, precision)))
+                shard.add(batch, *network.outputs(batch.images, lanes))
                 if shard.n_rows >= shard_rows or time.perf_counter() - shard.begun > _SHARD_SECONDS:
                     written = _append(writer, written, store, shard)
                     start = shard.start + shard.n_rows

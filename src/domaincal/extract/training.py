@@ -1,9 +1,9 @@
 """Training and fine-tuning of a network on the images of a set."""
 
+import math
 import os
 import platform
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal
@@ -15,20 +15,15 @@ import torch.nn.functional as functional
 from torch import Tensor
 
 from domaincal._errors import InputError
-from domaincal._typing import IntArray, Track
+from domaincal._typing import Track
 from domaincal._validation import check_count, check_option
 from domaincal.datasets.image_sets import ImageSet
-from domaincal.extract.batches import (
-    choose_device,
-    decoded,
-    fastest_convolutions,
-    image_batches,
-    worker_count,
-)
+from domaincal.extract.batches import choose_device, fastest_convolutions, worker_count
+from domaincal.extract.crops import random_crops
 from domaincal.extract.network_files import require_savable, save_network
 from domaincal.extract.networks import Network
 from domaincal.extract.preprocessing import Preprocessing
-from domaincal.extract.training_steps import learning_rates, random_crops
+from domaincal.extract.training_images import TrainingImages, labels_and_classes
 
 Schedule = Literal["one-cycle", "cosine"]
 
@@ -133,11 +128,11 @@ def train(
     require_savable(network, out)
     chosen, n_jobs = choose_device(device), worker_count(n_jobs)
     batch_size = min(batch_size, len(images))
-    shown = _Shown(images, preprocessing, chosen, batch_size, n_jobs, seed)
+    shown = TrainingImages(images, preprocessing, chosen, batch_size, n_jobs, seed)
     held_out = (
         None
         if validation is None
-        else _Shown(validation, preprocessing, chosen, batch_size, n_jobs, seed)
+        else TrainingImages(validation, preprocessing, chosen, batch_size, n_jobs, seed)
     )
     module = network.to(chosen).module
     learner = torch.compile(module) if compiled else module
@@ -200,53 +195,7 @@ def train(
     return Training(network, history)
 
 
-class _Shown:
-    """Images of a set as normalised batches on the device: decoded once, if there is room."""
-
-    def __init__(
-        self,
-        images: ImageSet,
-        preprocessing: Preprocessing,
-        device: torch.device,
-        batch_size: int,
-        n_jobs: int,
-        seed: int,
-    ) -> None:
-        self._images = images
-        self._preprocessing = preprocessing
-        self._device = device
-        self._batch_size = batch_size
-        self._n_jobs = n_jobs
-        self._labels = torch.from_numpy(labels_and_classes(images)[0]).to(device)
-        self._kept = decoded(images, preprocessing, device, n_jobs=n_jobs)
-        self._random = np.random.default_rng(seed)
-
-    def shuffled(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Whole batches in a new order; the images that are left over wait for the next epoch."""
-        order = self._random.permutation(len(self._images))
-        n_batches = len(order) // self._batch_size
-        yield from self._batches(np.split(order[: n_batches * self._batch_size], n_batches))
-
-    def in_order(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """All images once."""
-        rows = np.arange(len(self._images))
-        yield from self._batches(np.split(rows, rows[self._batch_size :: self._batch_size]))
-
-    def _batches(self, rows: list[IntArray]) -> Iterator[tuple[Tensor, Tensor]]:
-        if self._kept is None:
-            loaded = image_batches(
-                self._images.images, rows, self._preprocessing,
-                device=self._device, n_jobs=self._n_jobs,
-            )  # fmt: skip
-        else:
-            kept = self._kept
-            loaded = (kept[torch.from_numpy(own).to(self._device)] for own in rows)
-        for own, batch in zip(rows, loaded, strict=True):
-            images = self._preprocessing.normalise(batch)
-            yield images, self._labels[torch.from_numpy(own).to(self._device)]
-
-
-def _accuracy(network: Network, shown: _Shown, device: torch.device) -> float:
+def _accuracy(network: Network, shown: TrainingImages, device: torch.device) -> float:
     network.module.eval()
     precision = torch.bfloat16 if device.type == "cuda" else torch.float32
     hits = torch.zeros((), device=device)
@@ -256,16 +205,6 @@ def _accuracy(network: Network, shown: _Shown, device: torch.device) -> float:
         hits += (logits.argmax(1) == labels).sum()
         n += len(labels)
     return float(hits) / n
-
-
-def labels_and_classes(images: ImageSet, name: str = "images") -> tuple[IntArray, tuple[str, ...]]:
-    """Labels, and names of the classes; an error where there are none."""
-    if images.labels is None or images.class_names is None:
-        raise InputError(
-            f"{name} have no labels, from which a network learns; pass labels=..., or of a table "
-            "label=..., the name of that column."
-        )
-    return images.labels, images.class_names
 
 
 def _require_same_classes(network: Network, images: ImageSet, name: str) -> Preprocessing:
@@ -296,3 +235,21 @@ def _parameters(module: torch.nn.Module, weight_decay: float) -> list[dict[str, 
 
 def _device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+def learning_rates(schedule: str, n_steps: int, largest: float) -> list[float]:
+    """The learning rate of each step.
+
+    Both fall to 0 along half a cosine: "cosine" from the first step on, "one-cycle" after it has
+    risen from a 25th, along another half, for three tenths of the steps.
+    """
+    rise = int(0.3 * n_steps) if schedule == "one-cycle" else 0
+    rates = []
+    for step in range(n_steps):
+        if step < rise:
+            low, part = largest / 25, 0.5 * (1 - math.cos(math.pi * step / rise))
+            rates.append(low + (largest - low) * part)
+        else:
+            done = (step - rise) / max(1, n_steps - rise)
+            rates.append(largest * 0.5 * (1 + math.cos(math.pi * done)))
+    return rates

@@ -1,7 +1,5 @@
 """Random crops and reflections of a batch, on its device."""
 
-import math
-
 import torch
 import torch.nn.functional as functional
 from torch import Tensor
@@ -23,21 +21,3 @@ def random_crops(images: Tensor, smallest: float, generator: torch.Generator) ->
     theta[:, :, 2] = ((1.0 - scale) * (2.0 * draws[2:] - 1.0)).T
     grid = functional.affine_grid(theta, list(images.shape), align_corners=False)
     return functional.grid_sample(images, grid, padding_mode="reflection", align_corners=False)
-
-
-def learning_rates(schedule: str, n_steps: int, largest: float) -> list[float]:
-    """The learning rate of each step.
-
-    Both fall to 0 along half a cosine: "cosine" from the first step on, "one-cycle" after it has
-    risen from a 25th, along another half, for three tenths of the steps.
-    """
-    rise = int(0.3 * n_steps) if schedule == "one-cycle" else 0
-    rates = []
-    for step in range(n_steps):
-        if step < rise:
-            low, part = largest / 25, 0.5 * (1 - math.cos(math.pi * step / rise))
-            rates.append(low + (largest - low) * part)
-        else:
-            done = (step - rise) / max(1, n_steps - rise)
-            rates.append(largest * 0.5 * (1 + math.cos(math.pi * done)))
-    return rates
