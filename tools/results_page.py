@@ -48,15 +48,17 @@ def _networks(known: list[dict[str, Any]]) -> list[str]:
     lines = []
     for experiment in known:
         for name, rows in experiment["rows"].items():
-            if "network accuracy" not in rows[0]:
-                continue
-            said = {key.removeprefix("network "): value for key, value in rows[0].items()}
-            made = said["versions"]
-            lines.append(
-                f"| {experiment['experiment']}, {name} | {said['timm']} "
-                f"| {100 * said['accuracy']:.1f}% | {said['epochs']} | {said['seconds']:.0f} s "
-                f"| {said['device']}, torch {made['torch']}, timm {made['timm']} |"
-            )
+            for own in rows:
+                if "network epochs" not in own:
+                    continue
+                said = {key.removeprefix("network "): value for key, value in own.items()}
+                made, accuracy = said["versions"], said["accuracy"]
+                lines.append(
+                    f"| {experiment['experiment']}, {name} | {said['timm']} "
+                    f"| {'-' if accuracy is None else f'{100 * accuracy:.1f}%'} "
+                    f"| {said['epochs']} | {said['seconds']:.0f} s "
+                    f"| {said['device']}, torch {made['torch']}, timm {made['timm']} |"
+                )
     if not lines:
         return []
     return ["\n".join([

@@ -528,3 +528,48 @@ def test_the_seed_of_corruptions_counts(tmp_path):
     ]  # fmt: skip
     np.testing.assert_array_equal(made[0][:6], made[1][:6])  # clean
     assert not np.array_equal(made[0][6:], made[1][6:])
+
+
+def test_groups_of_a_loader_are_compared(tmp_path):
+    pixels, labels, domains = torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 0, 1]), list("aabb")
+    rows(tmp_path, "rows", images=[(pixels[:2], labels[:2], domains[:2], [1, 2])])
+    with pytest.raises(dc.InputError, match=r"other groups than .* from row 0 on"):
+        rows(tmp_path, "rows", images=[(pixels, labels, domains, [7, 8, 9, 9])])
+    whole = rows(tmp_path, "rows", images=[(pixels, labels, domains, [1, 2, 9, 9])])
+    assert whole.groups.tolist() == [1, 2, 9, 9]
+
+
+def test_a_batch_that_is_there_in_part_is_compared(tmp_path):
+    pixels = torch.randn(4, 3, 16, 16)
+    rows(tmp_path, "rows", images=[(pixels[:2], torch.tensor([0, 1]))])
+    with pytest.raises(dc.InputError, match=r"other labels than .* from row 0 on"):
+        rows(tmp_path, "rows", images=[(pixels, torch.tensor([1, 1, 0, 0]))])
+
+
+def test_labels_in_a_column_are_the_same_when_it_goes_on(tmp_path):
+    batch = (torch.randn(4, 3, 16, 16), torch.tensor([[0], [1], [0], [1]]))
+    rows(tmp_path, "rows", images=[batch])
+    assert rows(tmp_path, "rows", images=[batch, batch]).labels.tolist() == 2 * [0, 1, 0, 1]
+
+
+def test_an_error_of_a_shard_is_raised_before_the_next_is_full(tmp_path):
+    shown = []
+
+    def loader():
+        for k in range(1000):
+            shown.append(k)
+            yield torch.full((1, 3, 16, 16), torch.nan if k == 0 else 1.0), torch.tensor([0])
+            time.sleep(0.005)
+
+    with pytest.raises(dc.InputError, match="not finite"):
+        extract(small_network(), loader(), tmp_path / "rows", device="cpu", shard_rows=500)
+    assert len(shown) < 1000
+
+
+def test_images_are_kept_in_a_part_of_the_memory(monkeypatch):
+    from domaincal.extract import batches
+
+    assert 0 < batches._kept_bytes(torch.device("cpu")) <= batches._KEPT_BYTES
+    pages = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(batches.os, "sysconf", pages.__getitem__)
+    assert batches._kept_bytes(torch.device("cpu")) == 1_024_000

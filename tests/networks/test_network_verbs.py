@@ -43,6 +43,7 @@ def test_train_then_extract_then_evaluate(images, tmp_path):
     assert len(data.domain_names) == 76
     assert data.logits.shape[1] == 3
     assert data.provenance["network"] == "resnet10t"
+    assert data.provenance["network data split"] == "train"  # by default
     assert data.provenance["corruptions"]["constants"] == "tiny-imagenet"
     assert "has all 456 rows already" in run(*extract)
     again = json.loads(run(*extract, "--json"))
@@ -187,6 +188,8 @@ def test_the_experiment_makes_what_it_needs_once(images, tmp_path):
     known = table.sources[0].identity(0)
     moved = images.rename(tmp_path / "elsewhere")
     assert dc.read_experiment(definition, data=moved).sources[0].identity(0) == known
+    assert set(known["images"]) == {"train", "val"}
+    assert known["images"]["train"] != known["images"]["val"]
     write_zip(moved / "all.zip", tiny_imagenet(picture=partial(encoded, side=64), per_class=3))
     assert dc.read_experiment(definition, data=moved).sources[0].identity(0) != known
 

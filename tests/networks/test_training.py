@@ -180,3 +180,14 @@ def test_what_cannot_be_trained(tmp_path):
 def test_numbers_that_make_no_sense(name, value, tmp_path):
     with pytest.raises(dc.InputError, match=f"{name} must be .*, got {value}"):
         train(network(), photos(8, side=32), tmp_path / "n.safetensors", **{**FAST, name: value})
+
+
+def test_a_network_that_is_trained_again_forgets_the_images_of_before(tmp_path):
+    made, images = network(), photos(32, side=32)
+    for known in ({"site": "A", "variant": "v1"}, {"variant": "v2"}):
+        images.provenance.clear()
+        images.provenance.update(known)
+        train(made, images, tmp_path / "n.safetensors", epochs=1, **FAST)
+    assert made.provenance["data variant"] == "v2"
+    assert "data site" not in made.provenance
+    assert made.provenance["timm"] == "resnet10t"

@@ -2,12 +2,18 @@
 
 import numpy as np
 import pytest
+import threadpoolctl
 from sklearn.linear_model import LinearRegression, Ridge
 
 import domaincal as dc
 from domaincal.calibrators._heads import HeadProblem
 from domaincal.calibrators._heads.linear import solve
-from domaincal.statistics import LeastSquares, NormalEquations, normal_equations
+from domaincal.statistics import (
+    LeastSquares,
+    NormalEquations,
+    least_squares,
+    normal_equations,
+)
 from support import fit, small_domains
 
 # Small noisy domains: a head may well be worse than the pooled temperature.
@@ -85,6 +91,52 @@ def test_both_factorisations_give_the_same(condition, alpha, monkeypatch):
     monkeypatch.setattr(LeastSquares, "_factor", lambda *_: None)
     expected = LeastSquares(sums).solve(targets, alpha=alpha)
     np.testing.assert_allclose(found(features), expected(features), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-9, 1e-3, 1.0])
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_ridge_of_nearly_dependent_features(alpha, scale, intercept):
+    """Small penalties make small singular values count, which without one are zero."""
+    rng = np.random.default_rng(6)
+    u = rng.normal(size=(500, 2))
+    features = scale * np.column_stack([u[:, 0], u[:, 0] + 1.5e-6 * u[:, 1]])
+    codes, targets = np.arange(500) % 3, np.arange(1.0, 4.0)
+    ours = fit_linear(features, codes, targets, weight=None, alpha=alpha, fit_intercept=intercept)
+    theirs = Ridge(alpha=alpha, fit_intercept=intercept, solver="svd").fit(features, targets[codes])
+    np.testing.assert_allclose(ours(features), theirs.predict(features), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("apart", [0.0, 1e-8])
+def test_opposite_features_share_their_coefficient(sign, apart):
+    """Of least norm; the sums of the Gram matrix's columns cancel, its norm does not."""
+    rng = np.random.default_rng(7)
+    u = rng.normal(size=(500, 2))
+    features = np.column_stack([u[:, 0], sign * u[:, 0] + apart * u[:, 1]])
+    codes, targets = (u[:, 0] > 0).astype(int), np.array([1.0, 2.0])
+    ours = fit_linear(features, codes, targets, weight=None, alpha=0.0, fit_intercept=False)
+    np.testing.assert_allclose(ours.coef[0], sign * ours.coef[1], rtol=1e-6)
+
+
+def test_large_factorisations_have_one_thread(monkeypatch):
+    """With two, OpenBLAS aborts the process from about 16,000 features on."""
+    threads = []
+    dpotrf = least_squares.lapack.dpotrf
+
+    def spy(*arguments, **options):
+        info = threadpoolctl.threadpool_info()
+        threads.append({lib["num_threads"] for lib in info if lib["user_api"] == "blas"})
+        return dpotrf(*arguments, **options)
+
+    monkeypatch.setattr(least_squares.lapack, "dpotrf", spy)
+    monkeypatch.setattr(least_squares, "_THREADED_UP_TO", 40)
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        for p in (40, 41):
+            features, codes, targets = _problem(10.0, p=p)
+            options = {"weight": None, "alpha": 0.0, "fit_intercept": False}
+            fit_linear(features, codes, targets, **options)
+    assert threads == [{2}, {1}]
 
 
 def test_sums_of_another_shift_cannot_be_added():

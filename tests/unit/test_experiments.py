@@ -15,7 +15,7 @@ import pytest
 import domaincal as dc
 from domaincal.data.splits import half_mask
 from domaincal.experiments import cells, runner
-from domaincal.experiments.definition import asked_by
+from domaincal.experiments.definition import asked_by, only_networks
 from domaincal.experiments.methods import Method
 from domaincal.experiments.python_files import from_file
 from domaincal.experiments.results import SCORES, means_over_domains
@@ -194,6 +194,31 @@ def test_rows_that_were_made_again_are_not_mixed_silently(folder, seed):
     ):
         results = _run(folder, text.replace('MSP = "msp"', 'MSP = "msp"\nhist = "histogram"'))
     assert len(results.provenance["rows"]["net"]) == (4 if seed else 2)
+    # Another repeat is of other rows only where repeats have rows of their own.
+    (folder / "made by").write_text("a third machine")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _run(folder, text.replace("repeats = 2", "repeats = 3"))
+    assert any("made more than once" in str(w.message) for w in caught) == (not seed)
+
+
+def test_rows_of_a_file_are_known_by_their_numbers(folder, data):
+    for by in ("one", "another"):
+        dc.write(replace(data, provenance={"by": by}), folder / "mine.npz")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "results of 'net' are of rows that were made more")
+            _run(folder, TOML + f'{by} = "histogram:n_bins={len(by)}"\n')
+
+
+def test_networks_are_chosen_among_all_experiments(folder):
+    (folder / "mine.toml").write_text(TOML)
+    mine = dc.read_experiment(folder / "mine.toml")
+    two = replace(mine, name="two", sources=(replace(mine.sources[0], network="other"),))
+    assert only_networks([mine, two], ["net"]) == [mine]
+    assert only_networks([mine, two], ["other"]) == [two]
+    assert only_networks([mine, two], ["other", "net"]) == [mine, two]
+    with pytest.raises(dc.InputError, match="no network 'x' in mine and two; choose from net, oth"):
+        only_networks([mine, two], ["x"])
 
 
 def test_groups_are_on_one_side(folder, data, monkeypatch):

@@ -1,5 +1,6 @@
 """Figures show what their titles say; tables mark what they say; one target spoils no other."""
 
+import textwrap
 from dataclasses import replace
 
 import numpy as np
@@ -136,13 +137,18 @@ def test_overviews_show_every_network_and_partition_with_unseen_domains(experime
     assert set(results.table["partition"]) == {"unseen", "random-a", "random-b"}
     figure = overview_figure([results], what)
     assert _titles(figure) == [f"{n}: {p}" for n in ("one", "two") for p in ("unseen", "a", "b")]
+    assert figure.axes[0].get_gridspec().ncols == 3
+    said = {"domains": "c", "accuracy": "c: OOD domains", "temperatures": "c: MD-TS, first repeat"}
+    assert figure.get_suptitle() == said[what]
     other = replace(
         results, experiment=replace(experiment, name="another experiment with a much longer name")
     )
     both = overview_figure([results, other], what)
     assert len(both.axes) == 12
-    assert _titles(both)[0] == "c, one: unseen"
-    assert _titles(both)[-1] == "another experiment with a much longer\nname, two\nb"
+    kind = "(OOD) " if what == "accuracy" else ""
+    assert _titles(both)[0] == kind + "c, one: unseen"
+    start = textwrap.fill(kind + "another experiment with a much longer name, two", 42)
+    assert _titles(both)[-1] == start + "\nb"
 
 
 def test_an_experiment_without_ood_beside_one_with(experiment, tmp_path):

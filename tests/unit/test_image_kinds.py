@@ -7,7 +7,7 @@ import pytest
 import domaincal as dc
 from domaincal.cli.images import KIND_HELP
 from domaincal.datasets._written import KINDS, kind_from_text, parameters_of
-from trees import google_landmarks, write_tree
+from trees import google_landmarks, rxrx1, write_tree
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,7 @@ from trees import google_landmarks, write_tree
         ("imagenet-c:domains=fog-3", {"domains": ["fog-3"]}),
         (r"imagenet-c:clean=C:\val:classes=all", {"clean": r"C:\val", "classes": "all"}),
         ("imagenet-c:clean=at:10/val", {"clean": "at:10/val"}),
+        ("imagenet-c:clean=/at/10:30:classes=all", {"clean": "/at/10:30", "classes": "all"}),
         ("table:label=7:domain=null", {"label": "7", "domain": None}),
         ("table:path=null", {"path": "null"}),  # a column, for there must be one
         ("table:folder=photos:class_names=cat,dog",
@@ -37,6 +38,10 @@ def test_values_have_the_types_of_the_parameters(text, parameters):
     ("text", "message"),
     [
         ("mnist", "there is no kind of images 'mnist'; choose from tiny-imagenet, cifar-10, cif"),
+        ("gldv2:n-ind=5", "gldv2 has no parameter 'n-ind'; choose from variant"),
+        ("gldv2:seed=1:n-ind=5", "gldv2 has no parameter 'n-ind'; choose from variant"),
+        ("gldv2: seed=1", "gldv2 has no parameter ' seed'; choose from variant"),
+        ("gldv2:seed=1:variant", "gldv2 needs a value for 'variant'; write variant=VALUE"),
         ("gldv2:clients=3", "gldv2 has no parameter 'clients'; choose from variant, training_cli"),
         ("gldv2:folder=x", "gldv2 has no parameter 'folder'; choose from variant"),
         ("gldv2:seed=one", "seed of gldv2 must be a whole number, got 'one'"),
@@ -84,5 +89,15 @@ def test_wrong_splits_are_named(text, split, message, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_help_knows_every_kind_and_parameter(kind):
     assert kind in KIND_HELP
-    for name in parameters_of(KINDS[kind].data_set):
-        assert re.search(rf"\b{name}\b", KIND_HELP)
+    listed = KIND_HELP.partition("imagenet-c has")[2].replace("; ", ";").split(";")
+    clauses = {"imagenet-c": listed[0], **{c.split()[0]: c.partition(" ")[2] for c in listed[1:]}}
+    parameters = set(parameters_of(KINDS[kind].data_set))
+    without_remarks = re.sub(r"\(.*?\)", "", clauses.get(kind, ""))
+    assert set(re.findall(r"\w+", without_remarks)) == parameters
+
+
+def test_several_splits_of_rxrx1(tmp_path):
+    place = write_tree(tmp_path / "rxrx1_v1.0", rxrx1())
+    both = kind_from_text("rxrx1").open(place, "val,test")
+    alone = [kind_from_text("rxrx1").open(place, split) for split in ("val", "test")]
+    assert len(both) == sum(map(len, alone)) > max(map(len, alone))

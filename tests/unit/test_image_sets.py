@@ -161,3 +161,18 @@ def test_fingerprints_are_the_same_in_every_process():
     arrays = dc.ImageSet(pixels, domains=np.array(["day", "night"]), groups=np.array(["x", "y"]))
     assert listed.domains.dtype.kind == listed.groups.dtype.kind == "U"
     assert listed.fingerprint() == arrays.fingerprint()
+
+
+def test_fingerprints_depend_on_names_not_on_how_they_are_held():
+    pixels = np.zeros((3, 2, 2, 3), np.uint8)
+
+    def made(**options):
+        return dc.ImageSet(pixels, **options).fingerprint()
+
+    names = np.array(["a", "b", "c"])
+    assert made(domains=names) == made(domains=names.astype("U20"))
+    assert made(groups=np.arange(3)) == made(groups=np.arange(3, dtype=np.int16))
+    assert len({made(), made(domains=names), made(groups=names), made(domains=names[::-1])}) == 4
+    assert made(domains=["ab", "c", "d"]) != made(domains=["a", "bc", "d"])
+    longer = dc.ImageSet(pixels, domains=["a", "b", "longer"]).select([0, 1])
+    assert longer.fingerprint() == dc.ImageSet(pixels[:2], domains=["a", "b"]).fingerprint()

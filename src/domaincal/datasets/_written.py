@@ -35,9 +35,6 @@ KINDS = {
     "table": _Known(ImageTable),
 }
 
-# A path may have colons: only those before a name of a parameter, or at the end, separate.
-_SEPARATOR = re.compile(r":(?=\w*(?:[=:]|$))")
-
 
 @dataclass(frozen=True)
 class ImageKind:
@@ -82,13 +79,16 @@ def kind_from_text(text: str) -> ImageKind:
     >>> kind_from_text("imagenet-c:classes=all:domains=clean,fog-3")
     ImageKind(name='imagenet-c', parameters={'classes': 'all', 'domains': ['clean', 'fog-3']})
     """
-    name, *pairs = _SEPARATOR.split(text)
+    name, colon, rest = text.partition(":")
     if name not in KINDS:
         raise InputError(f"there is no kind of images {name!r}; choose from {', '.join(KINDS)}.")
+    types = parameters_of(KINDS[name].data_set)
+    # A path may have colons: only those before KEY=, or before a parameter at the end, separate.
+    last = "|".join(map(re.escape, types))
+    pairs = re.split(rf":(?=[\w-]+=|(?:{last})?$)", rest) if colon else []
     for key, _, value in (pair.partition("=") for pair in pairs):
         if key == "split":
             raise InputError(f"{name} has no parameter 'split'; write --split {value or 'SPLIT'}.")
-    types = parameters_of(KINDS[name].data_set)
     given = written_parameters(pairs, types, name)
     return ImageKind(name, {key: _value(given[key], types[key], key, name) for key in given})
 

@@ -146,14 +146,18 @@ class ImageSet:
     def fingerprint(self) -> str:
         """Short text that tells these images from others: from what is known, and from a few."""
         digest = hashlib.sha256(repr(self.class_names).encode())
-        if self.labels is None:
-            digest.update(b"no labels")
+        for name in ("labels", "domains", "groups"):
+            values = getattr(self, name)
+            if values is None:
+                continue
+            digest.update(name.encode())
+            if values.dtype.kind == "U":  # as texts: their arrays may be wider than they are
+                digest.update("\0".join(values.tolist()).encode())
+            else:
+                digest.update(values.astype(np.int64).tobytes())
         seen = np.unique(np.linspace(0, len(self) - 1, min(len(self), _LOOKED_AT)).astype(int))
-        pixels = [self.images[int(row)] for row in seen]
-        for values in (self.labels, self.domains, self.groups, *pixels):
-            if values is not None:
-                digest.update(repr((values.dtype, values.shape)).encode())
-                digest.update(np.ascontiguousarray(values).tobytes())
+        for image in (self.images[int(row)] for row in seen):
+            digest.update(repr(image.shape).encode() + np.ascontiguousarray(image).tobytes())
         return f"{len(self)} images, sha256 {digest.hexdigest()[:16]}"
 
 
@@ -246,5 +250,4 @@ def _names(values: ArrayLike | None, n: int, name: str) -> Array | None:
     if values is None:
         return None
     codes, names = check_domains(values, n_rows=n, needed_by="ImageSet", name=name)
-    # Strings as numpy's own: the bytes of others are addresses, which no other process has.
     return names[codes] if names.dtype.kind in "iu" else names.astype(str)[codes]

@@ -120,11 +120,9 @@ def only_networks(experiments: Sequence[Experiment], networks: Sequence[str]) ->
             raise InputError(
                 f"there is no network {name!r} in {where}; choose from {', '.join(known)}."
             )
-    chosen = (
-        replace(e, sources=tuple(source for source in e.sources if source.network in networks))
-        for e in experiments
-    )
-    return [experiment for experiment in chosen if experiment.sources]
+    chosen = [tuple(s for s in e.sources if s.network in networks) for e in experiments]
+    pairs = zip(experiments, chosen, strict=True)
+    return [replace(experiment, sources=sources) for experiment, sources in pairs if sources]
 
 
 def read_experiment(

@@ -1,4 +1,4 @@
-"""The paper's figures, and overviews of an experiment; drawn by domaincal.plots."""
+"""The paper's figures, and overviews of experiments; drawn by domaincal.plots."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -24,6 +24,7 @@ from domaincal.plots import (
 _SHOWN_DOMAIN = "gaussian_noise-5"
 _SIDE = 3.7
 _PNG_DPI = 200
+_FIRST_REPEAT = "MD-TS, first repeat"
 # Letters above a panel.
 _TITLE_WIDTH = 42
 
@@ -114,7 +115,7 @@ def overview_figure(runs: Sequence[Results], what: str) -> Any:
         if what == "domains":
             _scatter(ax, part, title)
         elif what == "accuracy":
-            _accuracy(ax, part, title)
+            _accuracy(ax, part, title if len(runs) == 1 else f"({_unseen(part)}) {title}")
         else:
             plot_temperatures(_temperatures(_cell(run, network, name)), ax=ax)
             _panel_title(ax, title)
@@ -122,11 +123,11 @@ def overview_figure(runs: Sequence[Results], what: str) -> Any:
         ax.set_axis_off()
     # Of several experiments, each panel names its own.
     name = runs[0].experiment.name if len(networks) > 1 else _name(*networks[0][:2])
-    kind = _unseen(pd.concat([run.table for run in runs]))
-    which = {"accuracy": f"{kind} domains", "temperatures": "MD-TS, first repeat"}.get(what)
-    words = [word for word in (name if len(runs) == 1 else None, which) if word]
-    if words:
-        _title(figure, ": ".join(words))
+    which = {"accuracy": f"{_unseen(runs[0].table)} domains", "temperatures": _FIRST_REPEAT}
+    if len(runs) == 1:
+        _title(figure, ": ".join([name, which[what]] if what in which else [name]))
+    elif what == "temperatures":
+        _title(figure, _FIRST_REPEAT)
     return figure
 
 

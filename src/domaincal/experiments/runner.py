@@ -137,16 +137,21 @@ def _warn_of_other_rows(
 ) -> None:
     """Cells of one network must be of the same rows: it may have been trained again meanwhile."""
     first: dict[tuple[str, int], Cell] = {}
+    mixed = {}
     for (network, asked), cell in cells.items():
+        if sources[network].path is not None:  # known by the numbers in it
+            continue
         rows = (network, asked.repeat if sources[network].varies else 0)
         if cell.provenance != first.setdefault(rows, cell).provenance:
-            warnings.warn(
-                f"results of {network!r} are of rows that were made more than once, and differ: "
-                "provenance.json tells them apart; choose another folder to make all of them anew.",
-                DomaincalWarning,
-                stacklevel=3,
-            )
-            return
+            mixed[network] = True
+    if mixed:
+        warnings.warn(
+            f"results of {', '.join(map(repr, mixed))} are of rows that were made more than once, "
+            "and differ: provenance.json tells them apart; remove cells/ to score all of them "
+            "anew.",
+            DomaincalWarning,
+            stacklevel=3,
+        )
 
 
 def _key(

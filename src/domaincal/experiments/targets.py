@@ -1,4 +1,4 @@
-"""What ``reproduce`` makes: the paper's tables and figures, and overviews of an experiment."""
+"""What ``reproduce`` makes: the paper's tables and figures, and overviews of experiments."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

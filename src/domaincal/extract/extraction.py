@@ -184,6 +184,8 @@ def extract(
         try:
             for batch in source.batches(n_kept, chosen, track):
                 shard.add(batch, *network.outputs(batch.images, lanes))
+                if written is not None and written.done():
+                    written.result()  # an error is raised now, not with the next shard
                 if shard.n_rows >= shard_rows or time.perf_counter() - shard.begun > _SHARD_SECONDS:
                     written = _append(writer, written, store, shard)
                     start = shard.start + shard.n_rows
@@ -260,7 +262,14 @@ def _append(
     """Fetch, check and write a shard while the network goes on with the next."""
     if before is not None:
         before.result()
-    return writer.submit(lambda: store.append(shard.data(), at=shard.start))
+    # The stream of this thread is not that of the other.
+    stream = torch.cuda.current_stream() if shard.logits[0].is_cuda else None
+
+    def write() -> None:
+        with torch.cuda.stream(stream):
+            store.append(shard.data(), at=shard.start)
+
+    return writer.submit(write)
 
 
 def _joined(parts: list[Array | None]) -> Array | None:

@@ -127,7 +127,8 @@ class ImageRows:
 class LoaderRows:
     """Batches of a loader: tuples of images, labels (or None) and, if known, domains and groups.
 
-    Those of rows that are in the store are loaded, compared with it, and not shown to the network.
+    Those of rows that are in the store are loaded, compared with it, as far as there is more than
+    images, and not shown to the network.
     """
 
     class_names: tuple[str, ...] | None = None
@@ -140,7 +141,7 @@ class LoaderRows:
 
     def batches(self, start: int, device: torch.device, track: Track) -> Iterator[Batch]:
         """Batches from row ``start`` on."""
-        known = {"labels": self._store.labels(), "domains": self._store.domains()} if start else {}
+        known = _columns_of(self._store) if start else {}
         before: dict[str, Array | None] = {}
         seen = 0
         for given in self._loader:
@@ -163,7 +164,7 @@ class LoaderRows:
             )
 
     def _compare(self, name: str, own: Array | None, known: Array | None, rows: slice) -> None:
-        """Refuse other labels or domains than the store has in these rows."""
+        """Refuse other labels, domains or groups than the store has in these rows."""
         if own is None or known is None:
             if own is not known:
                 gives, has = ("no ", "some") if own is None else ("", "none")
@@ -177,6 +178,10 @@ class LoaderRows:
                 "on; load the same images in the same order (shuffle=False), or choose another "
                 "folder."
             )
+
+
+def _columns_of(store: Store) -> dict[str, Array | None]:
+    return {"labels": store.labels(), "domains": store.domains(), "groups": store.groups()}
 
 
 def _parts(given: Any) -> tuple[Any, dict[str, Array | None]]:
@@ -200,7 +205,8 @@ def _parts(given: Any) -> tuple[Any, dict[str, Array | None]]:
                 "give one of each for every image."
             )
         if name == "labels":
-            own[name] = host_array(values)
+            labels = host_array(values)
+            own[name] = labels[:, 0] if labels.shape == (len(images), 1) else labels
         else:
             codes, names = check_domains(values, n_rows=len(images), needed_by="extract", name=name)
             own[name] = names[codes]

@@ -176,8 +176,11 @@ def train(
             accuracy = float("nan") if held_out is None else _accuracy(network, held_out, chosen)
             records.append((epoch + 1, loss, accuracy, time.perf_counter() - started))
     history = pd.DataFrame(records, columns=["epoch", "loss", "accuracy", "seconds"])
+    before = {key: v for key, v in network.provenance.items() if not key.startswith("data ")}
+    network.provenance.clear()
     network.provenance.update(
         {
+            **before,
             **{f"data {key}": value for key, value in images.provenance.items()},
             "data": type(images).__name__, "images": images.fingerprint(), "epochs": epochs,
             "batch_size": batch_size, "learning_rate": learning_rate, "schedule": schedule,

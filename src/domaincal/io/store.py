@@ -80,6 +80,13 @@ class Store:
             return None
         return self._decoded(self._array(meta, "domains"), meta.domain_names, "domains")
 
+    def groups(self) -> Array | None:
+        """Groups of all rows, if there are any, without reading anything else."""
+        meta = self._meta()
+        if "groups" not in meta.columns:
+            return None
+        return self._decoded(self._array(meta, "groups"), meta.group_names, "groups")
+
     def append(self, data: CalibrationData, *, at: int | None = None) -> None:
         """Add rows as one more shard; they have the classes and features of those before.
 

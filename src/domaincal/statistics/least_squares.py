@@ -1,17 +1,21 @@
 """Normal equations solved: by Cholesky, or by eigenvectors where features are dependent."""
 
 import functools
+from contextlib import nullcontext
 
 import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
 from domaincal._typing import FloatArray
+from domaincal.statistics.blocks import one_blas_thread
 from domaincal.statistics.normal_equations import LinearMap, NormalEquations
 
 #: Singular values of the features under this fraction of the largest count as zero.
 SINGULAR_TOLERANCE = 1e-6
 
+# With more, OpenBLAS aborts the process from some size on; see positive_definite.py.
+_THREADED_UP_TO = 4096
 # LAPACK's estimate of a condition number is seldom three times too small; this is for that.
 _DOUBT = 10.0
 
@@ -46,9 +50,9 @@ class LeastSquares:
 
     @functools.cached_property
     def spectrum(self) -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues of the (centred) Gram matrix, 0 for those that count as zero; vectors."""
+        """Eigenvalues of the (centred) Gram matrix, from small to large, and eigenvectors."""
         values, vectors = scipy.linalg.eigh(self._gram, driver="evd", check_finite=False)
-        return np.where(values > SINGULAR_TOLERANCE**2 * values[-1], values, 0.0), vectors
+        return np.maximum(values, 0.0), vectors
 
     def solve(self, targets: FloatArray, *, alpha: float = 0.0) -> LinearMap:
         """Minimise ``sum w (x'c + b - t)**2 + alpha |c|**2``; at alpha 0, of least norm.
@@ -76,8 +80,11 @@ class LeastSquares:
             solution, _ = lapack.dpotrs(factor, right, lower=1)
             return np.asarray(solution)
         values, vectors = self.spectrum
-        inverse = np.divide(1.0, values + alpha, out=np.zeros(len(values)), where=values > -alpha)
-        return np.asarray(vectors @ ((right @ vectors) * inverse))
+        # A penalty makes small values count, down to what is rounding.
+        least = SINGULAR_TOLERANCE**2 if alpha == 0.0 else len(values) * np.finfo(np.float64).eps
+        kept = values + alpha > least * values[-1]
+        basis = vectors[:, kept]
+        return np.asarray(basis @ ((right @ basis) / (values[kept] + alpha)))
 
     def _factor(self, alpha: float) -> FloatArray | None:
         """Cholesky's factor of ``gram + alpha``; None where some singular value counts as zero."""
@@ -86,7 +93,8 @@ class LeastSquares:
             matrix = self._gram.copy(order="F")
             matrix[np.diag_indices_from(matrix)] += alpha
             norm = np.abs(matrix).sum(axis=0).max()
-            factor, failed = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+            with one_blas_thread() if len(matrix) > _THREADED_UP_TO else nullcontext():
+                factor, failed = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
             if not failed:
                 inverse_condition, _ = lapack.dpocon(factor, norm, uplo="L")
                 if inverse_condition > _DOUBT * SINGULAR_TOLERANCE**2:

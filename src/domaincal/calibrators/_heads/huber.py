@@ -9,6 +9,7 @@ from domaincal.calibrators._heads.problem import SEARCH_ROWS, HeadFit, HeadProbl
 from domaincal.calibrators._heads.search import search_candidates
 from domaincal.calibrators._heads.white import White, WhiteArray, WhiteTensor
 from domaincal.statistics import LeastSquares, LinearMap, NormalEquations
+from domaincal.statistics.least_squares import SINGULAR_TOLERANCE
 from domaincal.statistics.normal_equations import sum_normal_equations
 
 #: Candidates: residuals beyond so many scales count linearly; 1.35 is 95% efficient if normal. Near
@@ -107,5 +108,6 @@ def _whitening(
         equations = NormalEquations.from_rows(x, one, 1, weight, shift=shift)
     solver = LeastSquares(equations, fit_intercept=fit_intercept)
     values, vectors = solver.spectrum
-    scale = np.sqrt(values / equations.weight.sum())
-    return solver.centre, vectors[:, values > 0] / scale[values > 0]
+    kept = values > SINGULAR_TOLERANCE**2 * values[-1]
+    scale = np.sqrt(values[kept] / equations.weight.sum())
+    return solver.centre, vectors[:, kept] / scale
