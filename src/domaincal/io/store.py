@@ -76,16 +76,12 @@ class Store:
     def domains(self) -> Array | None:
         """Domains of all rows, if there are any, without reading anything else."""
         meta = self._meta()
-        if "domains" not in meta.columns:
-            return None
-        return self._decoded(self._array(meta, "domains"), meta.domain_names, "domains")
+        return self._names(meta, "domains", meta.domain_names)
 
     def groups(self) -> Array | None:
         """Groups of all rows, if there are any, without reading anything else."""
         meta = self._meta()
-        if "groups" not in meta.columns:
-            return None
-        return self._decoded(self._array(meta, "groups"), meta.group_names, "groups")
+        return self._names(meta, "groups", meta.group_names)
 
     def append(self, data: CalibrationData, *, at: int | None = None) -> None:
         """Add rows as one more shard; they have the classes and features of those before.
@@ -264,6 +260,11 @@ class Store:
         with self._open(path) as file:
             read_npy_header(file, path.stat().st_size, str(path))
             read_into(file, out, str(path))
+
+    def _names(self, meta: StoreMeta, column: str, names: Any) -> Array | None:
+        if column not in meta.columns:
+            return None
+        return self._decoded(self._array(meta, column), names, column)
 
     def _decoded(self, codes: Array, names: Any, array: str) -> Array:
         if codes.size and not 0 <= codes.min() <= codes.max() < len(names or ()):
