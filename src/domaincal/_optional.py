@@ -21,3 +21,10 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
             f"{purpose} needs the package {module!r}, which cannot be imported ({error}); "
             f"install it with: pip install 'domaincal[{extra}]'"
         ) from error
+    except Exception as error:  # e.g. a torchvision that was built for another torch
+        raise MissingDependencyError(
+            f"{purpose} needs the package {module!r}, which is there but fails when it is imported "
+            f"({type(error).__name__}: {error}); it, or one that it imports, does not suit the "
+            "others that are installed: install them again together, in an environment of their "
+            "own."
+        ) from error

@@ -21,7 +21,7 @@ def network(**options):
 
 def test_dark_and_bright_are_learned(tmp_path):
     made, images = network(), photos(96, side=32)
-    images.provenance["made by"] = "hand"
+    images.provenance.update({"made by": "hand", "data set": "of mine"})
     done = train(
         made, images, tmp_path / "n.safetensors", epochs=3,
         validation=photos(64, side=32, seed=1), **FAST,
@@ -35,6 +35,7 @@ def test_dark_and_bright_are_learned(tmp_path):
     assert again.provenance["epochs"] == 3
     assert again.provenance["images"] == images.fingerprint()
     assert again.provenance["data made by"] == "hand"
+    assert again.provenance["data set"] == "of mine"
     assert set(again.provenance["versions"]) == {"python", "torch", "timm", "domaincal"}
 
 

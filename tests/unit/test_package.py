@@ -86,6 +86,16 @@ def test_a_missing_package_names_its_extra():
         require("no_such_package", extra="zarr", purpose="reading a .zarr store")
 
 
+def test_a_package_that_fails_when_it_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "built_for_another.py").write_text("raise RuntimeError('no such operator')")
+    monkeypatch.syspath_prepend(tmp_path)
+    message = (
+        r"drawing needs .* 'built_for_another', .* \(RuntimeError: no such operator\); .*again"
+    )
+    with pytest.raises(dc.MissingDependencyError, match=message):
+        require("built_for_another", extra="plots", purpose="drawing")
+
+
 @pytest.mark.parametrize("name", ["NUMBA_NUM_THREADS", "OMP_NUM_THREADS"])
 def test_threads_are_limited_by_the_environment(name, monkeypatch):
     for other in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):

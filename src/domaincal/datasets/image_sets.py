@@ -143,6 +143,14 @@ class ImageSet:
             )
         return drawn(names, n_ind, seed)
 
+    def description(self) -> dict[str, Any]:
+        """What a network that has learned from them, and rows of them, say of these images."""
+        known = {
+            key if key.startswith("data ") else f"data {key}": value
+            for key, value in self.provenance.items()
+        }
+        return {**known, "data": type(self).__name__, "images": self.fingerprint()}
+
     def fingerprint(self) -> str:
         """Short text that tells these images from others: from what is known, and from a few."""
         digest = hashlib.sha256(repr(self.class_names).encode())

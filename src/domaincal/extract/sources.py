@@ -61,9 +61,7 @@ class ImageRows:
         self.class_names = self._set.class_names
         self.columns = _columns(images, network)
         self.provenance = {
-            **{f"data {key}": value for key, value in images.provenance.items()},
-            "data": type(images).__name__,
-            "images": images.fingerprint(),
+            **images.description(),
             "columns": None if self.columns is None else self.columns.tolist(),
             "preprocessing": self._preprocessing.to_dict(),
             "corruptions": None if corruptions is None else corruptions.to_dict(),

@@ -180,10 +180,8 @@ def train(
     network.provenance.clear()
     network.provenance.update(
         {
-            **before,
-            **{f"data {key}": value for key, value in images.provenance.items()},
-            "data": type(images).__name__, "images": images.fingerprint(), "epochs": epochs,
-            "batch_size": batch_size, "learning_rate": learning_rate, "schedule": schedule,
+            **before, **images.description(), "epochs": epochs, "batch_size": batch_size,
+            "learning_rate": learning_rate, "schedule": schedule,
             "weight_decay": weight_decay, "smallest_crop": smallest_crop, "clip_norm": clip_norm,
             "training_seed": seed, "accuracy": None if held_out is None else records[-1][2],
             "seconds": round(float(history["seconds"].sum()), 1), "device": _device_name(chosen),
