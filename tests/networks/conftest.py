@@ -1,12 +1,18 @@
 """Small sets of images and a small network; timm's need torchvision to be imported."""
 
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 
 import domaincal as dc
+from domaincal.cli import main
 from domaincal.extract import Network, Preprocessing
 from torchvision_shim import declare_operators
+from trees import encoded, tiny_imagenet, write_zip
 
 declare_operators()
 
@@ -15,6 +21,20 @@ declare_operators()
 def one_thread() -> None:
     """Two workers on two cores: threads of torch's would only get in each other's way."""
     torch.set_num_threads(1)
+
+
+def run(*arguments: object, status: int = 0) -> str:
+    """What a command prints."""
+    done = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert done.exit_code == status, done.output
+    return done.output
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    """A folder of Tiny-ImageNet: six images to learn and six to validate, of three classes."""
+    files = tiny_imagenet(picture=partial(encoded, side=64), per_class=2)
+    return write_zip(tmp_path / "tiny" / "all.zip", files).parent
 
 
 def photos(n: int = 40, *, side: int = 16, seed: int = 0) -> dc.ImageSet:

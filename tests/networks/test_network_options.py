@@ -6,32 +6,18 @@ from functools import partial
 import pytest
 import timm
 import torch
-from click.testing import CliRunner
 
 import domaincal as dc
 from domaincal._files import read_tensor_metadata
-from domaincal.cli import main
 from domaincal.experiments.tiny_imagenet_c import tiny_imagenet_c
 from domaincal.extract import Network, create_network, extraction, load_network, save_network
 from domaincal.io.network_header import NetworkHeader
-from trees import encoded, tiny_imagenet, write_tree, write_zip
+from networks.conftest import run
+from trees import encoded, tiny_imagenet, write_tree
 
 #: Of timm's, the smallest with convolutions.
 SMALL = "test_resnet"
 QUICK = ("--network", SMALL, "--side", "32", "--epochs", "1", "--device", "cpu", "--jobs", "0")
-
-
-def run(*arguments: object, status: int = 0) -> str:
-    done = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert done.exit_code == status, done.output
-    return done.output
-
-
-@pytest.fixture
-def images(tmp_path):
-    """Six images to learn and six to validate, of three classes."""
-    files = tiny_imagenet(picture=partial(encoded, side=64), per_class=2)
-    return write_zip(tmp_path / "tiny" / "all.zip", files).parent
 
 
 @pytest.fixture

@@ -5,29 +5,16 @@ from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import domaincal as dc
-from domaincal.cli import main
 from domaincal.extract import load_network
+from networks.conftest import run
 from trees import encoded, tiny_imagenet, write_tree, write_zip
 
 FAST = (
     "--network", "resnet10t", "--side", "64", "--stem", "small", "--epochs", "1",
     "--batch-size", "3", "--learning-rate", "0.01", "--device", "cpu", "--jobs", "0",
 )  # fmt: skip
-
-
-def run(*arguments: object, status: int = 0) -> str:
-    done = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert done.exit_code == status, done.output
-    return done.output
-
-
-@pytest.fixture
-def images(tmp_path):
-    files = tiny_imagenet(picture=partial(encoded, side=64), per_class=2)
-    return write_zip(tmp_path / "tiny" / "all.zip", files).parent
 
 
 def test_train_then_extract_then_evaluate(images, tmp_path):
