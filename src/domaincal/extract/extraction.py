@@ -80,8 +80,8 @@ def extract(
     """Logits and features of images, as rows of a store.
 
     The network is asked in eval mode and left in the mode it was in. Shards are written as they
-    come. Work that was cut off, even by a kill, goes on after the last
-    complete shard when it is called again: no row is missing and none is there twice.
+    come. Work that was cut off, even by a kill, goes on after the last complete shard when it is
+    called again: no row is missing and none is there twice.
 
     Parameters
     ----------
@@ -262,8 +262,9 @@ def _append(
     """Fetch, check and write a shard while the network goes on with the next."""
     if before is not None:
         before.result()
-    # The stream of this thread is not that of the other.
-    stream = torch.cuda.current_stream() if shard.logits[0].is_cuda else None
+    # The stream of this thread is not that of the other, nor that of another device.
+    logits = shard.logits[0]
+    stream = torch.cuda.current_stream(logits.device) if logits.is_cuda else None
 
     def write() -> None:
         with torch.cuda.stream(stream):
