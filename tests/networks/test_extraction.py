@@ -320,8 +320,52 @@ def test_values_that_are_not_finite(tmp_path):
     network = small_network()
     with torch.no_grad():
         network.module[5].weight[0, 0] = torch.inf
-    with pytest.raises(dc.InputError, match="not finite in this precision"):
+    with pytest.raises(dc.InputError, match="gives values that are not finite; check its weights"):
         rows(tmp_path, "rows", network)
+
+
+def beyond_half_precision() -> tuple[Network, list[tuple[torch.Tensor, torch.Tensor]]]:
+    """Three batches, of which the first and the last stay in the range of float16."""
+    network = small_network()
+    with torch.no_grad():
+        network.module[0].weight.mul_(1e4)
+        network.module[0].bias.zero_()
+        network.module[1].running_var.mul_(1e8)
+    random = torch.Generator().manual_seed(0)
+    labels = torch.tensor([0, 1, 0, 1])
+    pixels = [scale * torch.randn(4, 3, 16, 16, generator=random) for scale in (1.0, 100.0, 1.0)]
+    return network, [(images, labels) for images in pixels]
+
+
+@pytest.mark.parametrize("shard_rows", [4, 100])
+def test_what_half_precision_cannot_hold_is_shown_in_float32(shard_rows, tmp_path):
+    network, batches = beyond_half_precision()
+    exact = rows(tmp_path, "exact", network, batches)
+    with pytest.warns(dc.DomaincalWarning, match="4 of 12 images were shown again in float32"):
+        data = rows(tmp_path, "rows", network, batches, precision="float16", shard_rows=shard_rows)
+    np.testing.assert_array_equal(data.logits[4:8], exact.logits[4:8])
+    assert not np.array_equal(data.logits, exact.logits)  # the others are of half precision
+    np.testing.assert_allclose(data.logits, exact.logits, rtol=2e-3)
+    np.testing.assert_allclose(data.features, exact.features, rtol=2e-3)
+    assert data.features.dtype == np.float16
+
+
+def test_features_that_float16_cannot_hold(tmp_path):
+    network, batches = beyond_half_precision()
+    with torch.no_grad():
+        network.module[1].weight.fill_(1e4)
+    with pytest.raises(dc.InputError, match="in float16, as they are stored; pass precision='fl"):
+        rows(tmp_path, "rows", network, batches, precision="float16")
+    assert len(dc.Store(tmp_path / "rows")) == 4  # the batch before it
+
+
+@pytest.mark.parametrize("bad", [1, 2])
+def test_rows_before_values_that_are_not_finite_are_kept(bad, tmp_path):
+    _, batches = beyond_half_precision()
+    batches[bad][0][0] = torch.nan
+    with pytest.raises(dc.InputError, match="not finite"):
+        rows(tmp_path, "rows", images=batches)
+    assert len(dc.Store(tmp_path / "rows")) == 4 * bad
 
 
 def test_images_need_a_size(tmp_path):
@@ -509,7 +553,7 @@ def test_infinite_features_are_noticed(tmp_path):
         network.module[5].weight.zero_()
         network.module[1].weight.fill_(1e30)
         network.module[0].weight.mul_(1e30)
-    with pytest.raises(dc.InputError, match="not finite in this precision"):
+    with pytest.raises(dc.InputError, match="gives values that are not finite; check its weights"):
         rows(tmp_path, "rows", network)
 
 

@@ -10,7 +10,7 @@ from domaincal.cli.options import json_option, seed_option
 
 if TYPE_CHECKING:
     from domaincal.extract.corruptions import Constants
-    from domaincal.extract.extraction import Precision
+    from domaincal.extract.precision import Precision
 
 
 @click.command(short_help="Logits and features of images, by a network.", epilog=KIND_HELP)

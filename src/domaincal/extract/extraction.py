@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,10 +25,9 @@ from domaincal.extract.batches import (
 )
 from domaincal.extract.corruptions import Corruptions
 from domaincal.extract.networks import Network
+from domaincal.extract.precision import MixedPrecision, Precision
 from domaincal.extract.sources import Batch, ImageRows, LoaderRows, RowSource
 from domaincal.io import Store
-
-Precision = Literal["float32", "float16", "bfloat16"]
 
 # Rows of a shard, and seconds after which one is closed with fewer: what is lost, and computed
 # again, when the work is killed.
@@ -104,7 +103,8 @@ def extract(
         Of an ImageSet; it does not change the rows, but for rounding.
     precision : {"float32", "float16", "bfloat16"}, optional
         Of all layers but the last. By default float16 on a GPU and float32 elsewhere; with half
-        precision, features are stored in float16. Logits are float32 always.
+        precision, features are stored in float16. Logits are float32 always. A batch with a value
+        that is not finite in half precision is shown again in float32, with a warning.
     device : str, optional
         By default the GPU if there is one.
     n_jobs : int, optional
@@ -171,30 +171,31 @@ def extract(
     }
     n_kept = _rows_there(store, provenance)
     started = time.perf_counter()
-    shard = _Shard(source, provenance, half=precision != "float32", start=n_kept)
-    lanes = getattr(torch, precision)
+    asked = MixedPrecision(network, precision)
+    shard = _Shard(source, provenance, asked, start=n_kept)
     if isinstance(images, ImageSet) and network.preprocessing is not None:
         # What is wrong with the network is wrong before many images are decoded.
         black = torch.zeros((1, *2 * [network.preprocessing.side], 3), device=chosen)
         with evaluating(network, chosen):
-            seen = network.preprocessing.normalise(black)
-            _of_classes(network.outputs(seen, lanes)[0], source)
+            _of_classes(asked.outputs(network.preprocessing.normalise(black)).logits, source)
     with ThreadPoolExecutor(1) as writer, fastest_convolutions(), evaluating(network, chosen):
         written: Future[None] | None = None
         try:
             for batch in source.batches(n_kept, chosen, track):
-                shard.add(batch, *network.outputs(batch.images, lanes))
+                shard.add(batch)
                 if written is not None and written.done():
                     written.result()  # an error is raised now, not with the next shard
                 if shard.n_rows >= shard_rows or time.perf_counter() - shard.begun > _SHARD_SECONDS:
                     written = _append(writer, written, store, shard)
                     start = shard.start + shard.n_rows
-                    shard = _Shard(source, provenance, half=shard.half, start=start)
+                    shard = _Shard(source, provenance, asked, start=start)
+            shard.check()
         finally:  # also what was done before Ctrl-C, or before a batch that cannot be decoded
             if shard.n_rows:
                 written = _append(writer, written, store, shard)
             if written is not None:
                 written.result()
+    asked.warn(n_rows=len(store) - n_kept, stacklevel=2)
     return Extraction(
         store, len(store), n_kept, time.perf_counter() - started, str(chosen), precision
     )
@@ -206,31 +207,45 @@ class _Shard:
 
     source: RowSource
     provenance: dict[str, Any]
-    half: bool
+    asked: MixedPrecision
     start: int
     n_rows: int = 0
     begun: float = field(default_factory=time.perf_counter)
     logits: list[Tensor] = field(default_factory=list)
     features: list[Tensor] = field(default_factory=list)
     batches: list[Batch] = field(default_factory=list)
+    unchecked: Tensor | None = None
 
-    def add(self, batch: Batch, logits: Tensor, features: Tensor) -> None:
-        self.logits.append(_of_classes(logits, self.source))
-        self.features.append(features.to(torch.float16 if self.half else torch.float32))
-        self.batches.append(batch._replace(images=torch.empty(0)))
+    def add(self, batch: Batch) -> None:
+        """Show a batch to the network, and look at the outputs of the one before meanwhile."""
+        logits, features, finite = self.asked.outputs(batch.images)
+        self.check()
+        self.logits.append(logits)
+        self.features.append(features)
+        self.batches.append(batch)
         self.n_rows += len(logits)
+        self.unchecked = finite
+
+    def check(self) -> None:
+        """Show the last batch again if its outputs are not finite; drop it if they stay so."""
+        if self.unchecked is None:
+            return
+        finite, self.unchecked = bool(self.unchecked), None
+        batch = self.batches.pop()
+        if not finite:
+            self.n_rows -= len(self.logits.pop())
+            self.features.pop()
+            logits, features, _ = self.asked.again(batch.images)
+            self.logits.append(logits)
+            self.features.append(features)
+            self.n_rows += len(logits)
+        self.batches.append(batch._replace(images=torch.empty(0)))
 
     def data(self) -> CalibrationData:
-        logits, features = torch.cat(self.logits), torch.cat(self.features)
-        if not (torch.isfinite(logits).all() and torch.isfinite(features).all()):
-            raise InputError(
-                "the network gives values that are not finite in this precision; pass "
-                "precision='float32', or check the network."
-            )
         return CalibrationData(
-            logits.cpu().numpy(),
+            _of_classes(torch.cat(self.logits), self.source).cpu().numpy(),
             labels=_joined([batch.labels for batch in self.batches]),
-            features=features.cpu().numpy(),
+            features=torch.cat(self.features).cpu().numpy(),
             domains=_joined([batch.domains for batch in self.batches]),
             groups=_joined([batch.groups for batch in self.batches]),
             class_names=self.source.class_names,
@@ -259,7 +274,8 @@ def _of_classes(logits: Tensor, source: RowSource) -> Tensor:
 def _append(
     writer: ThreadPoolExecutor, before: Future[None] | None, store: Store, shard: _Shard
 ) -> Future[None]:
-    """Fetch, check and write a shard while the network goes on with the next."""
+    """Fetch and write a shard while the network goes on with the next."""
+    shard.check()
     if before is not None:
         before.result()
     # The stream of this thread is not that of the other, nor that of another device.

@@ -1,5 +1,6 @@
 """What a network expects of images: the side, the part that it sees, the mean and the spread."""
 
+import functools
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
@@ -78,10 +79,10 @@ class Preprocessing:
 
     def normalise(self, images: Tensor) -> Tensor:
         """From uint8 of shape (n, side, side, 3) to float32 of shape (n, 3, side, side)."""
-        mean = torch.tensor(self.mean, device=images.device) * 255
-        std = torch.tensor(self.std, device=images.device) * 255
+        mean, std = _on_device((self.mean, self.std), images.device) * 255
         # Channels stay last in memory: that is what fast convolutions read.
-        return ((images.float() - mean) / std).permute(0, 3, 1, 2)
+        normal: Tensor = (images.float() - mean) / std
+        return normal.permute(0, 3, 1, 2)
 
     def to_dict(self) -> dict[str, Any]:
         """For a file."""
@@ -94,3 +95,10 @@ class Preprocessing:
         if missing:  # a default would be a guess
             raise ValueError(f"the preprocessing has no {missing[0]!r}")
         return cls(**{**written, "mean": tuple(written["mean"]), "std": tuple(written["std"])})
+
+
+@functools.lru_cache(maxsize=16)
+def _on_device(values: tuple[tuple[float, ...], ...], device: torch.device) -> Tensor:
+    """Sent once: a GPU that is sent numbers with every batch waits for each."""
+    with torch.inference_mode(False):  # kept for whoever comes next
+        return torch.tensor(values, device=device)
