@@ -2,7 +2,8 @@
 
 ``python tools/results_page.py OUT docs/results/wisdm.md "WISDM: people" "domaincal reproduce ..."``
 puts the tables of OUT into the page, under the command that made them, and copies its figures and
-tables to a folder beside it. What the page says above the mark is kept.
+tables to a folder beside it. What the page says above the mark is kept. Where there are several
+networks, a table of all of them comes first.
 """
 
 import json
@@ -10,6 +11,8 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from domaincal.experiments.targets import TARGETS
 
@@ -25,6 +28,7 @@ def page(out: Path, target: Path, title: str, command: str) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in known[0]["versions"].items())
     parts = [f"```sh\n{command}\n```\n", f"Tables by Python {known[0]['python']}, {versions}.\n"]
     parts += _networks(known)
+    parts += _at_a_glance(pd.read_csv(out / "results.csv"))
     folder = target.with_suffix("")
     folder.mkdir(exist_ok=True)
     copied = ["means"]
@@ -66,6 +70,34 @@ def _networks(known: list[dict[str, Any]]) -> list[str]:
         "| network | timm | clean accuracy | epochs | training | where |",
         "| --- | --- | ---: | ---: | ---: | --- |",
         *lines,
+        "",
+    ])]  # fmt: skip
+
+
+def _at_a_glance(results: pd.DataFrame) -> list[str]:
+    """One line for each network and partition that has unseen domains, if networks are several."""
+    results = results[(results["kind"] == "OOD") & (results["split"] == "row")]
+    if results["network"].nunique() < 2:
+        return []
+    lines = []
+    for (data, network, partition), cells in results.groupby(
+        ["data", "network", "partition"], sort=False
+    ):
+        ece = 100 * cells.pivot_table(index="domain", columns="method", values="ece")
+        gain = ece["MD-TS"] - ece["TS"]
+        mean = ece.mean()
+        lines.append(
+            f"| {data}, {network} | {partition} | {mean['TS']:.2f} | {mean['MD-TS']:.2f} "
+            f"| {gain.mean():+.2f} ± {gain.sem():.2f} | {mean['MD-TS log T']:.2f} "
+            f"| {mean['oracle']:.2f} |"
+        )
+    return ["\n".join([
+        "**ECE in % of unseen domains at a glance**\n",
+        "| network | partition | TS | MD-TS | MD-TS less TS | MD-TS log T | oracle |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        *lines,
+        "",
+        "Means over the domains. MD-TS less TS: of each domain, and the standard error over them.",
         "",
     ])]  # fmt: skip
 

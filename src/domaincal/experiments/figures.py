@@ -150,7 +150,8 @@ def _panels(
     module = require("matplotlib.figure", extra="plots", purpose="drawing")
     total = sum(widths) if widths else columns
     # A little higher than wide: square panels have titles above them.
-    figure = module.Figure(figsize=(_SIDE * total, 1.08 * _SIDE * rows), layout="constrained")
+    figure = module.Figure(figsize=(_SIDE * total, 1.12 * _SIDE * rows), layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.1)  # in inches: a title is not taken for the label above
     grid = figure.subplots(rows, columns, squeeze=False, width_ratios=widths)
     return figure, list(grid.flat)
 
