@@ -257,6 +257,24 @@ def test_a_network_without_classes_needs_some(monkeypatch):
         create_network("vit_small_patch14_dinov2")
 
 
+@pytest.mark.parametrize("name", ["pvt_v2_b0", "gcvit_xxtiny", "convnext_atto"])
+def test_other_networks_take_the_side_that_is_asked_for(name):
+    network = create_network(name, class_names=["a", "b", "c"], side=64)
+    assert network.module.training  # as timm makes them
+    assert network.outputs(torch.zeros(2, 3, 64, 64))[0].shape == (2, 3)
+
+
+@pytest.mark.parametrize(("name", "options", "message"), [
+    ("halonet26t", {"side": 64}, r"does not take images of 64 px \(AssertionError\); choose"),
+    ("coat_tiny", {"stem": "small"}, "coat_tiny does not take images of 224 px .* another side or"),
+    ("pvt_v2_b0", {"stem": "small"}, "timm cannot make .*'patch_size'.* other sides or stems"),
+    ("fastvit_t8", {"stem": "small"}, "does not begin with one convolution.*leave stem='standard'"),
+])  # fmt: skip
+def test_sides_and_stems_that_a_network_does_not_take(name, options, message):
+    with pytest.raises(dc.InputError, match=message):
+        create_network(name, class_names=["a", "b", "c"], **options)
+
+
 def test_random_weights_follow_the_seed():
     global_state = torch.random.get_rng_state()
     sums = [create_network("resnet18", seed=seed).checksum() for seed in (0, 0, 1)]

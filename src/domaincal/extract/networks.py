@@ -226,7 +226,7 @@ def create_network(
     options: dict[str, Any] = {}
     if class_names is not None:
         options["num_classes"] = len(class_names)
-    if patches and side is not None:
+    if known.fixed_input_size and side is not None:
         options["img_size"] = side
     if patches and stem == "small":
         options["patch_size"] = _SMALL_PATCH
@@ -234,22 +234,46 @@ def create_network(
         torch.manual_seed(seed)
         try:
             module = timm.create_model(full, pretrained=pretrained, **options)
-        except (OSError, RuntimeError, AssertionError, ValueError) as error:
+        except Exception as error:  # each family of networks has its own
+            cure = (
+                "pretrained weights need its hub or its cache"
+                if pretrained
+                else "not all networks take other sides or stems: leave those as they are"
+            )
             raise InputError(
-                f"timm cannot make {full!r} ({str(error).splitlines()[0]}); pretrained weights "
-                "need its hub or its cache."
+                f"timm cannot make {full!r} ({_first_line(error)}); {cure}."
             ) from error
         if stem == "small" and not patches:
-            _replace_first_convolution(module)
-    config = module.pretrained_cfg
-    return Network(
+            _replace_first_convolution(module, name)
+    network = Network(
         module,
         layer,
-        preprocessing=Preprocessing.of_timm(config, side=side),
+        preprocessing=Preprocessing.of_timm(module.pretrained_cfg, side=side),
         name=name,
         class_names=class_names,
         provenance={"timm": full, "pretrained": pretrained, "stem": stem, "seed": seed},
     )
+    if stem == "small" or side is not None:
+        _require_works(network)
+    return network
+
+
+def _require_works(network: Network) -> None:
+    """Refuse a network that does not take images of the side that it was asked to."""
+    assert network.preprocessing is not None  # timm says what its networks expect
+    side = network.preprocessing.side
+    training = network.module.training
+    network.module.eval()
+    try:
+        with torch.inference_mode():
+            network.module(torch.zeros(1, 3, side, side))
+    except Exception as error:  # each family of networks has its own
+        raise InputError(
+            f"{network.name} does not take images of {side} px ({_first_line(error)}); choose "
+            "another side or stem, or another network."
+        ) from error
+    finally:
+        network.module.train(training)
 
 
 def _one_classifier(name: str, classifier: Any) -> str:
@@ -264,12 +288,21 @@ def _one_classifier(name: str, classifier: Any) -> str:
     )
 
 
-def _replace_first_convolution(module: nn.Module) -> None:
+def _replace_first_convolution(module: nn.Module, name: str) -> None:
     """A first convolution of 3 x 3 px that leaves out none, where it was a large or coarse one."""
-    name = module.pretrained_cfg["first_conv"]  # type: ignore[index]
-    old: Any = module.get_submodule(str(name))
+    first = module.pretrained_cfg["first_conv"]  # type: ignore[index]
+    old: Any = dict(module.named_modules()).get(first) if isinstance(first, str) else None
+    if not isinstance(old, nn.Conv2d):
+        raise InputError(
+            f"{name} does not begin with one convolution, which stem='small' replaces; leave "
+            "stem='standard'."
+        )
     new = type(old)(
         old.in_channels, old.out_channels, 3, stride=1, padding=1, bias=old.bias is not None
     )
-    above, _, own = str(name).rpartition(".")
+    above, _, own = str(first).rpartition(".")
     setattr(module.get_submodule(above), own, new)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
