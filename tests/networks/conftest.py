@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import domaincal as dc
 from domaincal.cli import main
-from domaincal.extract import Network, Preprocessing
+from domaincal.extract import Network, Preprocessing, extract
 from torchvision_shim import declare_operators
 from trees import encoded, tiny_imagenet, write_zip
 
@@ -57,3 +57,17 @@ def small_network(side: int = 16, seed: int = 0, n_classes: int = 2) -> Network:
             torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(6, n_classes),
         )  # fmt: skip
     return Network(module, "5", preprocessing=Preprocessing(side=side), name="small")
+
+
+def rows(tmp_path, name, network=None, images=None, **options):
+    options = {"device": "cpu", "n_jobs": 0, **options}
+    network = small_network() if network is None else network
+    done = extract(network, photos() if images is None else images, tmp_path / name, **options)
+    return done.store.read()
+
+
+def same(one: dc.CalibrationData, other: dc.CalibrationData) -> None:
+    np.testing.assert_allclose(one.logits, other.logits, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(one.features, other.features, rtol=1e-5, atol=1e-6)
+    for name in ("labels", "domains", "groups"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))

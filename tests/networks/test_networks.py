@@ -269,10 +269,16 @@ def test_other_networks_take_the_side_that_is_asked_for(name):
     ("coat_tiny", {"stem": "small"}, "coat_tiny does not take images of 224 px .* another side or"),
     ("pvt_v2_b0", {"stem": "small"}, "timm cannot make .*'patch_size'.* other sides or stems"),
     ("fastvit_t8", {"stem": "small"}, "does not begin with one convolution.*leave stem='standard'"),
+    ("vit-small", {"side": 30}, "side=30 is no multiple of the patches of vit-small, 16 px.*de=16"),
+    ("vit-small", {"side": 36, "stem": "small"}, "no multiple of the patches .* 8 px.*side=32"),
+    ("swin_tiny_patch4_window7_224", {"side": 50}, "no multiple of the patches .* 4 px.*side=48"),
+    ("dm_nfnet_f0", {"pretrained": True}, "crop_mode='squash', which is not here"),
+    (None, {}, "name must be that of a network, such as 'resnet-50', got None"),
+    ("resnet10t", {"class_names": ["a"]}, "class_names has 1 name"),
 ])  # fmt: skip
 def test_sides_and_stems_that_a_network_does_not_take(name, options, message):
     with pytest.raises(dc.InputError, match=message):
-        create_network(name, class_names=["a", "b", "c"], **options)
+        create_network(name, **{"class_names": ["a", "b", "c"], **options})
 
 
 def test_random_weights_follow_the_seed():
@@ -284,7 +290,14 @@ def test_random_weights_follow_the_seed():
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [({"side": 0}, "side"), ({"crop": 0.0}, "crop"), ({"interpolation": "cubic"}, "interpolation")],
+    [
+        ({"side": 0}, "side"),
+        ({"crop": 0.0}, "crop"),
+        ({"interpolation": "cubic"}, "interpolation"),
+        ({"mean": 0.5}, "mean must be three numbers"),
+        ({"std": (1.0, 1.0)}, "std must be three numbers"),
+        ({"std": (1.0, 0.0, 1.0)}, "std must be above 0"),
+    ],
 )
 def test_preprocessing_refuses(wrong, message):
     with pytest.raises(dc.InputError, match=message):

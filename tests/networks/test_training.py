@@ -161,8 +161,13 @@ def test_what_cannot_be_trained(tmp_path):
     with pytest.raises(dc.InputError, match="cannot be trained here"):
         train(small_network(), images, tmp_path / "n.safetensors")
     other = create_network("resnet10t", class_names=["a", "b", "c"])
-    with pytest.raises(dc.InputError, match="the network has 3 classes"):
+    with pytest.raises(dc.InputError, match=r"are of 2 .* knows 3 classes \(a, b, c\); make"):
         train(other, images, tmp_path / "n.safetensors")
+    more = create_network("resnet10t", class_names=["new", *images.class_names])
+    with pytest.raises(dc.InputError, match="number their classes as the network does"):
+        train(more, images, tmp_path / "n.safetensors")
+    with pytest.raises(dc.InputError, match="images has 1 image"):
+        train(network(), images.select([0]), tmp_path / "n.safetensors", **FAST)
     unlabelled = dc.ImageSet(images.images, class_names=images.class_names)
     with pytest.raises(dc.InputError, match=r"^images have no labels, from which a network learns"):
         train(network(), unlabelled, tmp_path / "n.safetensors", **FAST)
@@ -176,10 +181,11 @@ def test_what_cannot_be_trained(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value"),
     [("learning_rate", 0.0), ("learning_rate", -1.0), ("clip_norm", -1.0), ("weight_decay", -1.0),
-     ("smallest_crop", 0.0), ("learning_rate", float("nan"))],
+     ("smallest_crop", 0.0), ("smallest_crop", 2.0), ("learning_rate", float("nan")),
+     ("learning_rate", "fast"), ("n_jobs", -1), ("n_jobs", 1.5)],
 )  # fmt: skip
 def test_numbers_that_make_no_sense(name, value, tmp_path):
-    with pytest.raises(dc.InputError, match=f"{name} must be .*, got {value}"):
+    with pytest.raises(dc.InputError, match=f"{name} must be .*, got {value!r}"):
         train(network(), photos(8, side=32), tmp_path / "n.safetensors", **{**FAST, name: value})
 
 

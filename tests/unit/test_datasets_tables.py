@@ -89,6 +89,8 @@ def test_absolute_paths_and_pictures(tmp_path):
         ("path,label,domain\n3.png,,a\n", {}, "'label' of .* is empty in row 0"),
         ("path,label,domain\n3.png,1\n", {}, "'domain' of .* is empty in row 0"),
         ("path,label,domain\n", {}, "has no rows"),
+        ("path,label,domain\n3.png,0,a\na/1.png,-1,a\n", {}, "label in row 1 of .* is -1; numbers"),
+        ("path,label,domain, domain\n3.png,1,a,b\n", {}, "has the column 'domain' twice; rename"),
         ("", {}, "cannot be read"),
         (TEXT, {"folder": "nowhere"}, "folder='nowhere' is no folder"),
     ],

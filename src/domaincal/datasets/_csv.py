@@ -1,5 +1,6 @@
 """Columns of csv files that describe data sets."""
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,18 +22,22 @@ def read_texts(
 
     What to do about a missing column is ``cure``.
     """
-    with open(path, "rb") as file, decoding(path, "it needs a header, commas and UTF-8"):
+    with open(path, "rb") as content, decoding(path, "it needs a header, commas and UTF-8"):
         frame = pd.read_csv(
-            file, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False,
+            content, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False,
             usecols=lambda name: name.strip() in {*columns, *optional},
         )  # fmt: skip
         frame.columns = frame.columns.str.strip()
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        names = [name.strip() for name in next(csv.reader(file))]
+    twice = [name for name in frame.columns if names.count(name) > 1]
+    if twice:
+        raise InputError(f"{path} has the column {twice[0]!r} twice; rename one of them.")
     missing = [name for name in columns if name not in frame]
     if missing:
-        header = pd.read_csv(path, nrows=0, encoding="utf-8-sig").columns
         raise InputError(
             f"{path} lacks the column {missing[0]!r}; expected {', '.join(columns)}, found "
-            f"{few(map(str, header))}{cure and '; ' + cure}."
+            f"{few(names)}{cure and '; ' + cure}."
         )
     if frame.empty:
         raise InputError(f"{path} has no rows; expected one for each image.")

@@ -102,6 +102,12 @@ def _classes(
     labels: "pd.Series[str]", class_names: Sequence[str] | None, table: Path
 ) -> tuple[Array, Sequence[str]]:
     """Number of each row's class, and the names of the classes."""
+    below = labels.str.fullmatch("-[0-9]+")
+    if class_names is None and below.any() and labels.str.fullmatch("-?[0-9]+").all():
+        raise InputError(
+            f"the label in row {int(np.argmax(below))} of {table} is {labels[below].iloc[0]}; "
+            "numbers of classes begin with 0: drop rows without a class, or name the classes."
+        )
     if class_names is None and not are_whole(labels):
         numbers, found = pd.factorize(labels.to_numpy(str), sort=True)
         return numbers, found.tolist()

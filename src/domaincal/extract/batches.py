@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from domaincal._errors import DomaincalError, InputError
 from domaincal._typing import Array, IntArray
+from domaincal._validation import check_count
 from domaincal.datasets.image_sets import Images, ImageSet
 from domaincal.extract.networks import Network
 from domaincal.extract.preprocessing import Preprocessing
@@ -30,6 +31,8 @@ def choose_device(device: str | None) -> torch.device:
     try:
         chosen = torch.device(device)
         torch.empty(0, device=chosen)
+        if chosen.type == "meta":
+            raise RuntimeError("it holds no values")
     except (RuntimeError, AssertionError) as error:
         raise InputError(
             f"device={device!r} cannot be used ({str(error).splitlines()[0]}); choose cpu, or cuda "
@@ -62,6 +65,7 @@ def evaluating(network: Network, device: torch.device) -> Iterator[None]:
 def worker_count(n_jobs: int | None) -> int:
     """Processes that decode: the given number, or one for each core; 0 is this process."""
     if n_jobs is not None:
+        check_count(n_jobs, "n_jobs", minimum=0)
         return n_jobs
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return cores or 1

@@ -49,6 +49,13 @@ class Corruptions:
     def __post_init__(self) -> None:
         check_option(self.constants, "constants", ("imagenet", "tiny-imagenet", "cifar"))
         check_count(self.seed, "seed", minimum=0)
+        if isinstance(self.names, str):
+            raise InputError(f"names={self.names!r}; give a list, names=[{self.names!r}].")
+        if len(set(self._pairs())) < len(self._pairs()):
+            raise InputError(
+                f"names={list(self.names)} or severities={list(self.severities)} holds something "
+                "twice; name each once."
+            )
         if not self._pairs():
             raise InputError("names or severities is empty; name at least one of each.")
         for name, severity in self._pairs():

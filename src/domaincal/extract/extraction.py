@@ -142,6 +142,11 @@ def extract(
         if layer is None:
             raise InputError("layer is None; name the last layer of the module, e.g. layer='fc'.")
         network = Network(network, layer, name=type(network).__name__)
+    elif not isinstance(network, Network):
+        raise InputError(
+            f"network must be a Network or a torch.nn.Module, got {network!r}; "
+            "create_network(name) and load_network(path) make one."
+        )
     elif layer is not None:
         raise InputError(f"layer={layer!r}, but the Network has one: {network.layer!r}.")
     check_count(batch_size, "batch_size", minimum=1)
@@ -150,8 +155,7 @@ def extract(
     store = out if isinstance(out, Store) else Store(out)
     if precision is None and len(store):  # begun elsewhere, perhaps on a GPU
         precision = store.provenance.get("precision")
-    precision = precision or ("float16" if chosen.type == "cuda" else "float32")
-    check_option(precision, "precision", ("float32", "float16", "bfloat16"))
+    precision = _precision(precision, network, chosen)
     source: RowSource
     if isinstance(images, ImageSet):
         source = ImageRows(
@@ -253,6 +257,25 @@ class _Shard:
         )
 
 
+def _precision(asked: Precision | None, network: Network, device: torch.device) -> Precision:
+    """The one that was asked for, or the best for the device; that of the weights if they are none.
+
+    Weights of float64 work in float64, and what is stored is float32.
+    """
+    if asked is not None:
+        check_option(asked, "precision", ("float32", "float16", "bfloat16"))
+    if network.dtype == torch.float32:
+        return asked or ("float16" if device.type == "cuda" else "float32")
+    names: dict[torch.dtype, Precision] = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
+    own = names.get(network.dtype, "float32")
+    if asked not in (None, own):
+        raise InputError(
+            f"precision={asked!r}, but the weights of the module are {network.dtype}; leave "
+            "precision out, or call module.float() first."
+        )
+    return own
+
+
 def _of_classes(logits: Tensor, source: RowSource) -> Tensor:
     """Those of the images' classes."""
     columns, names = source.columns, source.class_names
@@ -298,6 +321,7 @@ def _rows_there(store: Store, provenance: dict[str, Any]) -> int:
     """Rows of an earlier call; refuse those of another network or other images."""
     n_rows = len(store)
     if n_rows:
+        store.check()
         found = store.provenance
         for key, value in json.loads(json.dumps(provenance)).items():
             if found.get(key) != value:

@@ -66,6 +66,11 @@ class Network:
         class_names: Sequence[str] | None = None,
         provenance: Mapping[str, Any] | None = None,
     ) -> None:
+        if not isinstance(module, nn.Module) or isinstance(module, torch.jit.ScriptModule):
+            raise InputError(
+                f"module must be a torch.nn.Module that is not compiled by torch.jit, got "
+                f"{type(module).__name__}; pass the module that it was made of."
+            )
         layers = dict(module.named_modules())
         if layer not in layers or not layer:
             known = [own for own, part in layers.items() if isinstance(part, nn.Linear)]
@@ -98,10 +103,13 @@ class Network:
         """Logits (float32) and features of a batch, as the module takes it, on its device.
 
         All layers but the last work in ``precision``, the last one in float32: half precision would
-        leave three digits of a logit.
+        leave three digits of a logit. A module whose weights are not float32 works as they are.
         """
         caught: list[Tensor] = []
         device = images.device.type
+        mixed = precision != torch.float32 and self.dtype == torch.float32
+        if images.is_floating_point() or images.dtype == torch.uint8:  # others are no pixels
+            images = images.to(self.dtype)
 
         def last_layer(
             layer: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any
@@ -114,7 +122,7 @@ class Network:
                     "another layer."
                 )
             caught.append(given[0])
-            if precision == torch.float32:
+            if not mixed:
                 return output
             with torch.autocast(device, enabled=False):
                 return layer.forward(given[0].float(), *given[1:], **named)
@@ -122,8 +130,8 @@ class Network:
         part = self.module.get_submodule(self.layer)
         hook = part.register_forward_hook(last_layer, with_kwargs=True)
         try:
-            with torch.autocast(device, precision, enabled=precision != torch.float32):
-                logits = self.module(images.to(self._dtype()))
+            with torch.autocast(device, precision, enabled=mixed):
+                logits = self.module(images)
         finally:
             hook.remove()
         self._require_rows(logits, caught, len(images))
@@ -153,7 +161,8 @@ class Network:
                 "features have a row for each image: name another layer."
             )
 
-    def _dtype(self) -> torch.dtype:
+    @property
+    def dtype(self) -> torch.dtype:
         """Of the weights: modules in half or double precision take images of that."""
         kinds = (p.dtype for p in self.module.parameters() if p.dtype.is_floating_point)
         return next(kinds, torch.float32)
@@ -162,6 +171,9 @@ class Network:
         """Of all weights."""
         digest = hashlib.sha256()
         for name, values in sorted(self.module.state_dict().items()):
+            if not isinstance(values, Tensor):  # what a module of the user's adds
+                digest.update(f"{name} {values!r}\n".encode())
+                continue
             digest.update(f"{name} {tuple(values.shape)} {values.dtype}\n".encode())
             digest.update(values.cpu().contiguous().flatten().view(torch.uint8).numpy().data)
         return digest.hexdigest()[:16]
@@ -201,9 +213,15 @@ def create_network(
     Network('resnet-50', layer='fc')
     """
     timm: Any = require("timm", extra="torch", purpose="networks by name")
+    if not isinstance(name, str):
+        raise InputError(f"name must be that of a network, such as 'resnet-50', got {name!r}.")
     if side is not None:
         check_count(side, "side", minimum=1)
     if class_names is not None:
+        if len(class_names) < 2:
+            raise InputError(
+                f"class_names has {len(class_names)} name(s); a network tells at least two apart."
+            )
         class_names = check_class_names(class_names, n_classes=len(class_names))
     check_option(stem, "stem", ("standard", "small"))
     full = ARCHITECTURES.get(name, name)
@@ -220,6 +238,11 @@ def create_network(
             "timm.list_pretrained(), or leave out what follows the point."
         ) from error
     layer = _one_classifier(name, known.classifier)
+    if pretrained and known.crop_mode != "center":
+        raise InputError(
+            f"{name} was trained on images that were cut by timm's crop_mode={known.crop_mode!r}, "
+            "which is not here; choose a network of crop_mode 'center'."
+        )
     if class_names is None and not known.num_classes:
         raise InputError(f"{name} has no classes of its own; pass class_names=[...], and train it.")
     patches = known.first_conv == "patch_embed.proj"
@@ -262,6 +285,13 @@ def _require_works(network: Network) -> None:
     """Refuse a network that does not take images of the side that it was asked to."""
     assert network.preprocessing is not None  # timm says what its networks expect
     side = network.preprocessing.side
+    cut = getattr(getattr(network.module, "patch_embed", None), "proj", None)
+    if isinstance(cut, nn.Conv2d) and cut.kernel_size == cut.stride and side % cut.stride[0]:
+        patch = cut.stride[0]
+        raise InputError(
+            f"side={side} is no multiple of the patches of {network.name}, {patch} px, and it "
+            f"would not see the rest; pass side={max(side // patch, 1) * patch}."
+        )
     training = network.module.training
     network.module.eval()
     try:

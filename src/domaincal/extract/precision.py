@@ -42,13 +42,15 @@ class MixedPrecision:
         """In float32, of images whose outputs are not finite; refuse those that stay so."""
         found = self._outputs(images, "float32")
         if not found.finite:
-            narrow = self.precision != "float32" and torch.isfinite(found.logits).all()
+            half = self.network.dtype in (torch.float16, torch.bfloat16)
+            narrow = self.precision != "float32" and bool(torch.isfinite(found.logits).all())
             raise InputError(
                 "the network gives features that are not finite in float16, as they are stored; "
                 "pass precision='float32'."
                 if narrow
                 else "the network gives values that are not finite; check its weights, and the "
-                "images where they are floats."
+                "images where they are floats"
+                + (". In float32 they may be: call module.float()." if half else ".")
             )
         self.n_again += len(images)
         return found

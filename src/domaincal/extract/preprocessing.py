@@ -47,6 +47,13 @@ class Preprocessing:
     def __post_init__(self) -> None:
         check_count(self.side, "side", minimum=1)
         check_option(self.interpolation, "interpolation", ("bilinear", "bicubic"))
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            if np.shape(values) != (3,) or not np.isfinite(np.array(values, float)).all():
+                raise InputError(
+                    f"{name} must be three numbers, of red, green and blue, got {values!r}."
+                )
+        if min(self.std) <= 0:
+            raise InputError(f"std must be above 0, got {self.std!r}; pixels are divided by it.")
         if not 0 < self.crop <= 1:
             raise InputError(f"crop must be in (0, 1], got {self.crop!r}.")
 

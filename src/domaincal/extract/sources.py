@@ -11,6 +11,7 @@ from domaincal._errors import InputError
 from domaincal._tensors import host_array
 from domaincal._typing import Array, IntArray, Track
 from domaincal._validation import check_domains
+from domaincal.datasets.corruptions import SMALLEST_SIDE
 from domaincal.datasets.image_sets import ImageSet
 from domaincal.extract.batches import decoded, image_batches
 from domaincal.extract.corruptions import Corruptions
@@ -55,6 +56,11 @@ class ImageRows:
     ) -> None:
         self._set = _as_known(images, network)
         self._preprocessing = _preprocessing_of(network)
+        if corruptions is not None and self._preprocessing.side < SMALLEST_SIDE:
+            raise InputError(
+                f"{network.name} takes images of {self._preprocessing.side} px, and corruptions "
+                f"need sides of at least {SMALLEST_SIDE} px; train one for larger images."
+            )
         self._corruptions = corruptions
         self._batch_size = batch_size
         self._n_jobs = n_jobs
@@ -193,6 +199,9 @@ def _parts(given: Any) -> tuple[Any, dict[str, Array | None]]:
             "or (images, labels, domains, groups), where labels may be None."
         )
     images, *others = given
+    if isinstance(images, list | tuple) or len(images) == 0:
+        what = f"a {type(images).__name__} of images" if len(images) else "a batch without images"
+        raise InputError(f"the loader gives {what}; it must give one tensor of them all.")
     own: dict[str, Array | None] = dict.fromkeys(("labels", "domains", "groups"))
     for name, values in zip(own, others, strict=False):
         if values is None:

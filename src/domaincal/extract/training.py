@@ -4,6 +4,7 @@ import math
 import os
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from domaincal._errors import InputError
 from domaincal._typing import Track
-from domaincal._validation import check_count, check_option
+from domaincal._validation import check_count, check_number, check_option
 from domaincal.datasets.image_sets import ImageSet
 from domaincal.extract.batches import choose_device, fastest_convolutions, worker_count
 from domaincal.extract.crops import random_crops
@@ -116,12 +117,14 @@ def train(
     check_count(epochs, "epochs", minimum=1)
     check_count(batch_size, "batch_size", minimum=2)
     check_count(seed, "seed", minimum=0)
-    for name, value, least in (
-        ("learning_rate", learning_rate, 0.0), ("clip_norm", clip_norm, 0.0),
-        ("weight_decay", weight_decay, -1e-300), ("smallest_crop", smallest_crop, 0.0),
-    ):  # fmt: skip
-        if value is not None and not (np.isfinite(value) and value > least):
-            raise InputError(f"{name} must be {'>= 0' if least else 'above 0'}, got {value!r}.")
+    check_number(learning_rate, "learning_rate", low=0, high=np.inf)
+    check_number(weight_decay, "weight_decay", low=0, high=np.inf, closed=True)
+    if clip_norm is not None:
+        check_number(clip_norm, "clip_norm", low=0, high=np.inf)
+    if smallest_crop != 1:  # a part of the area; 1 is all of it
+        check_number(smallest_crop, "smallest_crop", low=0, high=1)
+    if len(images) < 2:
+        raise InputError(f"images has {len(images)} image(s); a network learns from at least two.")
     preprocessing = _require_same_classes(network, images, "images")
     if validation is not None:
         _require_same_classes(network, validation, "validation images")
@@ -216,13 +219,22 @@ def _require_same_classes(network: Network, images: ImageSet, name: str) -> Prep
             "class_names=images.class_names)."
         )
     if network.class_names != class_names:
+        known = (
+            f"{name} are of {_few(class_names)}, and the network knows {_few(network.class_names)}"
+        )
+        if set(class_names) <= set(network.class_names):
+            raise InputError(
+                f"{known}; number their classes as the network does, e.g. by "
+                "ImageTable(..., class_names=network.class_names)."
+            )
         raise InputError(
-            f"the network has {len(network.class_names)} classes "
-            f"({', '.join(network.class_names[:3])}, ...), the images {len(class_names)} "
-            f"others ({', '.join(class_names[:3])}, ...); make it with "
-            "create_network(name, class_names=images.class_names)."
+            f"{known}; make it with create_network(name, class_names=images.class_names)."
         )
     return network.preprocessing
+
+
+def _few(names: Sequence[str]) -> str:
+    return f"{len(names)} classes ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
 
 
 def _parameters(module: torch.nn.Module, weight_decay: float) -> list[dict[str, Any]]:

@@ -152,6 +152,13 @@ class Store:
                 if self._meta() == meta:
                     raise  # else another process has replaced the rows meanwhile
 
+    def check(self) -> None:
+        """Look whether every file is there and as long as it should be; raise where one is not."""
+        meta = self._meta()
+        with decoding(self.path, DAMAGED):
+            for name in meta.columns:
+                self._require_bytes(meta, name)
+
     def verify(self) -> None:
         """Compare every file with its checksum; raise where one differs."""
         self._verify(self._meta())
@@ -238,7 +245,7 @@ class Store:
                 raise FileNotFoundError(f"there is no store {self.path}") from error
             raise FileFormatError(
                 f"{path} is missing: {self.path} is no complete store, nor a folder of logits.npy, "
-                "labels.npy and so on."
+                "labels.npy and so on; choose another folder."
             ) from error
 
     def _require_bytes(self, meta: StoreMeta, name: str) -> None:
