@@ -256,6 +256,16 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
     assert "is no folder" in result.stderr
 
 
+@pytest.mark.parametrize("kept", ["cells", "made"])
+def test_what_an_earlier_run_has_kept_can_be_brought_along(kept, tmp_path):
+    (tmp_path / kept).mkdir()
+    result = CliRunner().invoke(
+        main, ["reproduce", "table-1", "-o", str(tmp_path), "--experiment", "rxrx1"]
+    )
+    assert "holds other files" not in result.stderr
+    assert result.exit_code == 1  # for want of data
+
+
 def _results(tmp_path, ece):
     """Results whose ECE are made up: one list for each method, OOD domains in order."""
     dc.write(small_domains(), tmp_path / "mine.npz")

@@ -93,10 +93,11 @@ def _print_table(made: Made, form: str) -> None:
 
 
 def _require_own(output: Path) -> None:
-    """A new folder, or one of an earlier run: other files are not mixed with ours."""
+    """A new folder, or what an earlier run has kept: other files are not mixed with ours."""
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is no folder; choose another name.")
-    if output.is_dir() and any(output.iterdir()) and not (output / "cells").is_dir():
+    ours = any((output / name).is_dir() for name in ("cells", "made"))
+    if output.is_dir() and any(output.iterdir()) and not ours:
         raise InputError(f"{output} holds other files; choose a new or empty folder.")
 
 
