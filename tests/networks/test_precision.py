@@ -45,6 +45,21 @@ def test_what_half_precision_cannot_hold_is_shown_in_float32(shard_rows, tmp_pat
     assert data.features.dtype == np.float16
 
 
+def test_a_loader_may_fill_its_images_anew(tmp_path):
+    """What is shown again are the images that were shown."""
+    network, batches = beyond_half_precision()
+
+    def loader():
+        images = torch.empty(4, 3, 16, 16)
+        for given, labels in batches:
+            yield images.copy_(given), labels
+
+    exact = rows(tmp_path, "exact", network, batches)
+    with pytest.warns(dc.DomaincalWarning, match="4 of 12 images"):
+        data = rows(tmp_path, "rows", network, loader(), precision="float16")
+    np.testing.assert_array_equal(data.logits[4:8], exact.logits[4:8])
+
+
 def test_features_that_float16_cannot_hold(tmp_path):
     network, batches = beyond_half_precision()
     with torch.no_grad():
@@ -110,3 +125,11 @@ def test_modules_whose_weights_are_not_float32(kind, precision, other, tmp_path)
     np.testing.assert_allclose(done.store.read().logits, exact.logits, atol=0.05)
     with pytest.raises(dc.InputError, match=rf"precision='{other}', but the weights .* leave prec"):
         rows(tmp_path, "other", network, precision=other)
+    with pytest.raises(dc.InputError, match="exact differs in weights"):
+        rows(tmp_path, "exact", network)
+
+
+def test_half_precision_of_the_module_itself_cannot_be_left(tmp_path):
+    network, batches = beyond_half_precision()
+    with pytest.raises(dc.InputError, match=r"not finite; check .* call module.float\(\)"):
+        rows(tmp_path, "rows", Network(network.module.half(), "5"), batches)

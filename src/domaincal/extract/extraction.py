@@ -153,8 +153,8 @@ def extract(
     check_count(shard_rows, "shard_rows", minimum=1)
     chosen = choose_device(device)
     store = out if isinstance(out, Store) else Store(out)
-    if precision is None and len(store):  # begun elsewhere, perhaps on a GPU
-        precision = store.provenance.get("precision")
+    if precision is None and network.dtype == torch.float32 and len(store):
+        precision = store.provenance.get("precision")  # begun elsewhere, perhaps on a GPU
     precision = _precision(precision, network, chosen)
     source: RowSource
     if isinstance(images, ImageSet):
@@ -221,7 +221,7 @@ class _Shard:
     unchecked: Tensor | None = None
 
     def add(self, batch: Batch) -> None:
-        """Show a batch to the network, and look at the outputs of the one before meanwhile."""
+        """Show a batch to the network; a GPU is at it while the outputs before it are looked at."""
         logits, features, finite = self.asked.outputs(batch.images)
         self.check()
         self.logits.append(logits)
@@ -229,6 +229,8 @@ class _Shard:
         self.batches.append(batch)
         self.n_rows += len(logits)
         self.unchecked = finite
+        if not logits.is_cuda:  # the images may be a loader's, who fills them anew
+            self.check()
 
     def check(self) -> None:
         """Show the last batch again if its outputs are not finite; drop it if they stay so."""

@@ -43,7 +43,7 @@ class MixedPrecision:
         found = self._outputs(images, "float32")
         if not found.finite:
             half = self.network.dtype in (torch.float16, torch.bfloat16)
-            narrow = self.precision != "float32" and bool(torch.isfinite(found.logits).all())
+            narrow = self.precision != "float32" and not half and torch.isfinite(found.logits).all()
             raise InputError(
                 "the network gives features that are not finite in float16, as they are stored; "
                 "pass precision='float32'."
@@ -59,9 +59,8 @@ class MixedPrecision:
         """Say how many images were shown again."""
         if self.n_again:
             warnings.warn(
-                f"{self.n_again} of {n_rows} images were shown again in float32, with those of "
-                f"their batches: some value was not finite in {self.precision}. "
-                "precision='float32' shows all of them so.",
+                f"{self.n_again} of {n_rows} images were shown again in float32: batches with some "
+                f"value that is not finite in {self.precision}. precision='float32' shows all so.",
                 DomaincalWarning,
                 stacklevel=stacklevel + 1,
             )
