@@ -196,7 +196,7 @@ def test_a_damaged_shard_is_noticed_when_it_goes_on(file, tmp_path):
     path = tmp_path / "rows" / "part-00000" / file
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(dc.FileFormatError, match=file):
-        rows(tmp_path, "rows")
+        extract(small_network(), photos(), tmp_path / "rows", device="cpu", n_jobs=0)
 
 
 def test_a_folder_that_is_no_store(tmp_path):
