@@ -166,7 +166,7 @@ def test_extract_corrupts_with_the_seed_that_was_asked_for(images, network, tmp_
 
 def test_tiny_imagenet_c_is_made_as_its_definition_says(tmp_path):
     """The recipe is in the file of the network and in the store of its rows."""
-    recipe = {"epochs": 2, "learning_rate": 0.02, "clip_norm": 0.5}
+    recipe = {"epochs": 2, "learning_rate": 0.02, "weight_decay": 0.01, "clip_norm": 0.5}
     made = tmp_path / "made"
     data = tiny_imagenet_c(
         SMALL, folder=_tree(tmp_path / "tiny"), made=made, constants="cifar", **recipe
@@ -195,10 +195,11 @@ def test_another_recipe_is_another_network(tmp_path, monkeypatch):
     """What decides the weights is in the name of their file; what does not, is not."""
     monkeypatch.setattr(extraction.Corruptions, "domains", ("clean", "gaussian_noise-1"))
     make = partial(tiny_imagenet_c, SMALL, folder=_tree(tmp_path / "tiny"), made=tmp_path / "made")
-    usual = {"epochs": 1, "learning_rate": 0.02, "clip_norm": None}
-    for changed in ({}, {"epochs": 2}, {"learning_rate": 0.01}, {"clip_norm": 1.0}):
+    usual = {"epochs": 1, "learning_rate": 0.02, "weight_decay": 0.0, "clip_norm": None}
+    others = ({"epochs": 2}, {"learning_rate": 0.01}, {"weight_decay": 0.1}, {"clip_norm": 1.0})
+    for changed in ({}, *others):
         make(**{**usual, **changed})
-    assert len(list((tmp_path / "made").glob("*.safetensors"))) == 4
+    assert len(list((tmp_path / "made").glob("*.safetensors"))) == 5
     make(**usual, constants="cifar")
-    assert len(list((tmp_path / "made").glob("*.safetensors"))) == 4
-    assert len([p for p in (tmp_path / "made").iterdir() if p.is_dir()]) == 5
+    assert len(list((tmp_path / "made").glob("*.safetensors"))) == 5
+    assert len([p for p in (tmp_path / "made").iterdir() if p.is_dir()]) == 6

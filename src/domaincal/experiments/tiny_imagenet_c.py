@@ -26,6 +26,7 @@ def tiny_imagenet_c(
     constants: Literal["tiny-imagenet", "cifar", "imagenet"] = "tiny-imagenet",
     epochs: int = 25,
     learning_rate: float = 0.1,
+    weight_decay: float = 5e-4,
     clip_norm: float | None = None,
     track: Track = iter,
 ) -> CalibrationData:
@@ -42,7 +43,7 @@ def tiny_imagenet_c(
         Where the trained network and its rows are kept: what is there is not made again.
     constants : {"tiny-imagenet", "cifar", "imagenet"}, default "tiny-imagenet"
         Whose severities.
-    epochs, learning_rate, clip_norm
+    epochs, learning_rate, weight_decay, clip_norm
         How to train, as in :func:`domaincal.extract.train`.
     track : callable, optional
         Wraps the epochs, and then the batches, to show progress.
@@ -52,7 +53,8 @@ def tiny_imagenet_c(
     from domaincal.extract import Corruptions, create_network, extract, load_network, train
 
     recipe: dict[str, Any] = {
-        "epochs": epochs, "learning_rate": learning_rate, "clip_norm": clip_norm
+        "epochs": epochs, "learning_rate": learning_rate, "weight_decay": weight_decay,
+        "clip_norm": clip_norm,
     }  # fmt: skip
     corruptions = Corruptions(constants)  # what is wrong is wrong before any training
     images, validation = TinyImageNet(folder, "train"), TinyImageNet(folder, "val")
