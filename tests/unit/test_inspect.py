@@ -62,6 +62,7 @@ def _with(place, value):
         ({"features": np.full((200, 2), np.nan)}, "200 rows hold values that are not finite"),
         ({"logits": _with(slice(0, 2), 1.5)}, "2 rows have equal logits for all classes"),
         ({"logits": _with((5, 0), -1e9)}, "1 rows have logits more than 10000 below"),
+        ({"logits": _with(7, 50 * DATA.logits[7])}, "1 rows have logits more than 20 times as far"),
         ({"logits": np.full((200, 3), 1 / 3)}, "sum to 1 in each row"),
         ({"labels": np.zeros(200, int)}, "2 of 3 classes never occur among the labels: 1, 2"),
         ({"labels": np.zeros(200, int)}, "all rows have the same label in domain-0, domain-1"),
@@ -73,6 +74,21 @@ def _with(place, value):
 )  # fmt: skip
 def test_oddities(tmp_path, arrays, text):
     assert any(text in odd for odd in _odd(tmp_path, **{**FULL, **arrays})), text
+
+
+def test_wild_rows_are_wild_for_their_domain(tmp_path):
+    """Logits that are large in all of a domain are nothing odd, nor is a mask a wild row."""
+    odd = " ".join(_odd(tmp_path, _with(slice(0, 50), 100 * DATA.logits[:50]), **FULL))
+    assert "times as far apart" not in odd
+    odd = " ".join(_odd(tmp_path, _with((5, 0), -1e9), **FULL))
+    assert "times as far apart" not in odd
+    changed = _with(7, 1000 * DATA.logits[7])
+    changed[11] *= 900
+    odd = " ".join(_odd(tmp_path, changed, **FULL))
+    assert "2 rows have logits more than 20 times as far" in odd
+    times = np.ptp(changed, axis=1) / np.median(np.ptp(changed[:50], axis=1))
+    worst = int(times.argmax())
+    assert f"(row {worst}: {times[worst]:.0f} times)" in odd
 
 
 def test_rows_that_are_not_finite_are_counted_by_domain(tmp_path):

@@ -17,6 +17,8 @@ from domaincal.kernels import plain
 
 # Logits so far below the largest of their row are masks, not scores.
 _MASK = 1e4
+# Rows whose logits span so many times what is usual in their domain come from a network gone wrong.
+_WILD = 20.0
 # Features whose mean has a smaller share of their square are as good as centred.
 _NO_MEAN = 0.02
 _BLOCK = 1 << 14
@@ -121,8 +123,7 @@ class _RowFacts:
     finite: Array
     confidence: Array
     predicted: Array
-    flat: Array
-    masked: Array
+    span: Array
 
     @classmethod
     def of(cls, data: CalibrationData) -> "_RowFacts":
@@ -135,11 +136,8 @@ class _RowFacts:
                 finite &= np.isfinite(data.features[block]).all(axis=1)
             z[~finite] = 0.0
             confidence, predicted = plain.top_label(z, np.ones(1))
-            top, low = z.max(axis=1), z.min(axis=1)
-            parts.append((
-                finite, np.where(finite, confidence, np.nan), predicted,
-                finite & (top == low), finite & (top - low > _MASK),
-            ))  # fmt: skip
+            span = np.where(finite, np.ptp(z, axis=1), np.nan)
+            parts.append((finite, np.where(finite, confidence, np.nan), predicted, span))
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -178,16 +176,7 @@ def _oddities(
         "(--probabilities, or probabilities=True).",
         when=stored is not None and stored.ndim == 2 and look_like_probabilities(data.logits),
     )
-    say(
-        f"{int(rows.flat.sum())} rows have equal logits for all classes: there is nothing to "
-        "calibrate in them.",
-        when=rows.flat.any(),
-    )
-    say(
-        f"{int(rows.masked.sum())} rows have logits more than {_MASK:g} below the largest, as "
-        "masks do: lift them to about the smallest real one.",
-        when=rows.masked.any(),
-    )
+    found += _odd_spans(data, rows.span)
     if data.labels is None:
         say("there are no labels: a calibrator can be applied, not fitted.")
     else:
@@ -213,6 +202,34 @@ def _oddities(
         when=len(small),
     )
     found += _odd_features(data, rows)
+    return found
+
+
+def _odd_spans(data: CalibrationData, span: Array) -> list[str]:
+    found = []
+    flat, masked = span == 0, span > _MASK
+    if flat.any():
+        found.append(
+            f"{int(flat.sum())} rows have equal logits for all classes: there is nothing to "
+            "calibrate in them."
+        )
+    if masked.any():
+        found.append(
+            f"{int(masked.sum())} rows have logits more than {_MASK:g} below the largest, as "
+            "masks do: lift them to about the smallest real one."
+        )
+    domains = np.zeros(len(data), int) if data.domains is None else data.domains
+    real = pd.Series(np.where(flat | masked, np.nan, span))
+    times = real / real.groupby(domains).transform("median")
+    wild = int((times > _WILD).sum())
+    if wild:
+        worst = int(times.argmax())
+        found.append(
+            f"{wild} rows have logits more than {_WILD:g} times as far apart as is usual in their "
+            f"domain (row {worst}: {times[worst]:.0f} times): one of them that is wrong counts as "
+            "much as thousands of others, and so they decide what is fitted; find out why the "
+            "network does that, or fit without them."
+        )
     return found
 
 
