@@ -41,7 +41,10 @@ def main() -> None:
     print(f"{name}, {options.jobs} processes decode, {precision}, torch {torch.__version__}\n")
     print("| side | batch | network alone | extraction of JPEG files | of 16 domains of an image |")
     print("| --- | --- | --- | --- | --- |")
-    for side, batch, constants in ((64, 500, "tiny-imagenet"), (224, 250, "imagenet")):
+    batches = {64: 500, 224: 250} if on_gpu else {64: 16, 224: 16}
+    for (side, batch), constants in zip(
+        batches.items(), ("tiny-imagenet", "imagenet"), strict=True
+    ):
         network = create_network(
             "resnet-50", class_names=CLASSES, side=side, stem="small" if side == 64 else "standard"
         )

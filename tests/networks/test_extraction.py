@@ -46,6 +46,14 @@ def test_batches_shards_and_processes_change_nothing(options, tmp_path):
     same(rows(tmp_path, "one"), rows(tmp_path, "other", **options))
 
 
+def test_a_processor_is_shown_few_images_at_a_time(tmp_path):
+    """What it makes of a large batch does not fit into its caches."""
+    network, seen = small_network(), []
+    network.module.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
+    assert len(rows(tmp_path, "rows", network)) == 40
+    assert seen[-3:] == [16, 16, 8]
+
+
 def test_images_of_some_of_the_classes_have_the_numbers_of_the_network(tmp_path):
     network = small_network(n_classes=3)
     network.class_names = ("bright", "grey", "dark")

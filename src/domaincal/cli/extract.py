@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     "the constants that were published for images of 224, 64 or 32 px.",
 )  # fmt: skip
 @click.option(
-    "--batch-size", type=click.IntRange(min=1), default=256, show_default=True,
-    help="Images that the network sees at a time.",
+    "--batch-size", type=click.IntRange(min=1),
+    help="Images that the network sees at a time. [default: 256 on a GPU, 16 elsewhere]",
 )  # fmt: skip
 @click.option(
     "--precision", type=click.Choice(["float32", "float16", "bfloat16"]),
@@ -49,7 +49,7 @@ def extract(
     network: str,
     split: str | None,
     constants: "Constants | None",
-    batch_size: int,
+    batch_size: int | None,
     precision: "Precision | None",
     device: str | None,
     jobs: int | None,

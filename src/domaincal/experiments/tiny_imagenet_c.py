@@ -10,7 +10,7 @@ from domaincal.data import CalibrationData
 from domaincal.datasets import TinyImageNet
 
 _SIDE = 64
-_BATCH = 500
+_BATCH_ON_GPU = 500
 
 
 def training_and_shown_images(folder: Path) -> dict[str, str]:
@@ -56,6 +56,7 @@ def tiny_imagenet_c(
         "epochs": epochs, "learning_rate": learning_rate, "weight_decay": weight_decay,
         "clip_norm": clip_norm,
     }  # fmt: skip
+    on_gpu = torch.cuda.is_available()
     corruptions = Corruptions(constants)  # what is wrong is wrong before any training
     images, validation = TinyImageNet(folder, "train"), TinyImageNet(folder, "val")
     made.mkdir(parents=True, exist_ok=True)
@@ -71,12 +72,12 @@ def tiny_imagenet_c(
             images,
             checkpoint,
             validation=validation,
-            compiled=torch.cuda.is_available(),
+            compiled=on_gpu,
             track=track,
             **recipe,
         )
     done = extract(
         trained, validation, made / f"{checkpoint.stem}-{constants}",
-        corruptions=corruptions, batch_size=_BATCH, track=track,
+        corruptions=corruptions, batch_size=_BATCH_ON_GPU if on_gpu else None, track=track,
     )  # fmt: skip
     return done.store.read()

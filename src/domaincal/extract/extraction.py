@@ -33,6 +33,10 @@ from domaincal.io import Store
 # again, when the work is killed.
 _SHARD_ROWS = 16384
 _SHARD_SECONDS = 30.0
+# A GPU needs many images to be busy; what a processor makes of many leaves its caches, and comes
+# from new pages each time.
+_BATCH_ON_GPU = 256
+_BATCH_ON_CPU = 16
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ def extract(
     *,
     layer: str | None = None,
     corruptions: Corruptions | None = None,
-    batch_size: int = 256,
+    batch_size: int | None = None,
     precision: Precision | None = None,
     device: str | None = None,
     n_jobs: int | None = None,
@@ -99,8 +103,9 @@ def extract(
         Show every image of an ImageSet under these, on the network's device; the group of a row
         is then the image, and its domain the corruption, or ``hospital/corruption`` where images
         are of several domains.
-    batch_size : int, default 256
-        Of an ImageSet; it does not change the rows, but for rounding.
+    batch_size : int, optional
+        Of an ImageSet; it does not change the rows, but for rounding. By default 256 on a GPU, and
+        16 elsewhere.
     precision : {"float32", "float16", "bfloat16"}, optional
         Of all layers but the last. By default float16 on a GPU and float32 elsewhere; with half
         precision, features are stored in float16. Logits are float32 always. A batch with a value
@@ -149,9 +154,11 @@ def extract(
         )
     elif layer is not None:
         raise InputError(f"layer={layer!r}, but the Network has one: {network.layer!r}.")
+    chosen = choose_device(device)
+    if batch_size is None:
+        batch_size = _BATCH_ON_GPU if chosen.type == "cuda" else _BATCH_ON_CPU
     check_count(batch_size, "batch_size", minimum=1)
     check_count(shard_rows, "shard_rows", minimum=1)
-    chosen = choose_device(device)
     store = out if isinstance(out, Store) else Store(out)
     if precision is None and network.dtype == torch.float32 and len(store):
         precision = store.provenance.get("precision")  # begun elsewhere, perhaps on a GPU
