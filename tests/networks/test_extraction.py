@@ -207,6 +207,14 @@ def test_a_damaged_shard_is_noticed_when_it_goes_on(file, tmp_path):
         extract(small_network(), photos(), tmp_path / "rows", device="cpu", n_jobs=0)
 
 
+@pytest.mark.parametrize("name", ["rows.npz", "rows.CSV", "rows.safetensors"])
+def test_a_store_is_not_named_like_a_file(name, tmp_path):
+    with pytest.raises(dc.InputError, match="name it rows, and convert"):
+        rows(tmp_path, name)
+    assert not (tmp_path / name).exists()
+    assert len(rows(tmp_path, "rows.v2")) == 40
+
+
 def test_a_folder_that_is_no_store(tmp_path):
     (tmp_path / "rows").mkdir()
     with pytest.raises(dc.FileFormatError, match=r"no complete store.*; choose another folder"):

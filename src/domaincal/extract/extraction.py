@@ -28,6 +28,7 @@ from domaincal.extract.networks import Network
 from domaincal.extract.precision import MixedPrecision, Precision
 from domaincal.extract.sources import Batch, ImageRows, LoaderRows, RowSource
 from domaincal.io import Store
+from domaincal.io.formats import require_store_name
 
 # Rows of a shard, and seconds after which one is closed with fewer: what is lost, and computed
 # again, when the work is killed.
@@ -160,6 +161,7 @@ def extract(
     check_count(batch_size, "batch_size", minimum=1)
     check_count(shard_rows, "shard_rows", minimum=1)
     store = out if isinstance(out, Store) else Store(out)
+    require_store_name(store.path)
     if precision is None and network.dtype == torch.float32 and len(store):
         precision = store.provenance.get("precision")  # begun elsewhere, perhaps on a GPU
     precision = _precision(precision, network, chosen)

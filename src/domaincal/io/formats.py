@@ -196,6 +196,15 @@ def require_writable_format(path: Path) -> None:
         require_pyarrow()
 
 
+def require_store_name(path: Path) -> None:
+    """Refuse the name of a file where a store, a folder, would be made."""
+    if path.suffix.lower() in _READERS and not path.exists():
+        raise InputError(
+            f"{path} has the suffix {path.suffix!r} of a file, but these rows become a store, a "
+            f"folder; name it {path.stem}, and convert it afterwards if you need a file."
+        )
+
+
 def _is_store(path: Path) -> bool:
     return path.is_dir() or (path.suffix == "" and not path.is_file())
 
