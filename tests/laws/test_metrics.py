@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.stats import binomtest
 from sklearn.metrics import brier_score_loss, log_loss
 
 import domaincal as dc
@@ -254,5 +255,8 @@ def test_reliability_curve_by_hand():
     np.testing.assert_allclose(curve.accuracy, [np.nan, np.nan, np.nan, 0.5, 1.0])
     np.testing.assert_allclose(curve.confidence, [np.nan, np.nan, np.nan, 0.75, 0.9])
     np.testing.assert_allclose(curve.standard_error[3:], [np.sqrt(0.125), 0.0])
+    for k, hits in ((3, 1), (4, 1)):
+        expected = binomtest(hits, int(curve.n[k])).proportion_ci(method="wilson")
+        np.testing.assert_allclose([curve.low[k], curve.high[k]], expected, rtol=1e-12)
     with pytest.raises(AttributeError):
         curve.n = 3

@@ -68,10 +68,25 @@ def test_reliability_shows_the_curve():
     ax = dc.plot_reliability(CURVE)
     known = CURVE.n > 0
     np.testing.assert_allclose(
-        _points(ax), np.column_stack([CURVE.confidence, CURVE.accuracy])[known]
+        np.sort(np.concatenate([_points(ax), _points(ax, 1)]), axis=0),
+        np.sort(np.column_stack([CURVE.confidence, CURVE.accuracy])[known], axis=0),
     )
     ece = dc.expected_calibration_error(probabilities(MD_TS, DATA), DATA.labels, n_bins=10)
     assert ax.get_title() == f"ECE {100 * ece:.2f}%"
+
+
+def test_bins_of_few_rows_are_pale_and_off_the_line():
+    confidence = np.repeat([0.95, 0.75, 0.65], [50, 3, 20])
+    p = np.column_stack([confidence, 1 - confidence])
+    curve = dc.reliability_curve(p, np.arange(73) % 2, n_bins=10)
+    ax = dc.plot_reliability(curve)
+    np.testing.assert_allclose(_points(ax)[:, 0], [0.65, 0.95])
+    pale = ax.containers[-1]
+    np.testing.assert_allclose(pale.lines[0].get_xdata(), [0.75])
+    assert pale.lines[0].get_alpha() < 0.5
+    (bar,) = pale.lines[2][0].get_segments()
+    k = int(np.flatnonzero(curve.n == 3)[0])
+    np.testing.assert_allclose(bar[:, 1], [curve.low[k], curve.high[k]])
 
 
 def test_scatter_shows_both_methods_and_counts_wins():

@@ -109,7 +109,7 @@ def _table(
     if "group" in set(numbers["split"]):
         notes = [*notes, "Disjoint in groups: no group, of one image, say, is fitted and scored."]
     notes += [f"[{k}] The paper's cell is doubtful: {slip}" for k, slip in enumerate(slips, 1)]
-    lowest = "the lowest of those that need no labels of the scored domain"
+    lowest = "the lowest of those that need not know the domain of a row"
     printed = TextTable(title, "domains", tuple(names), tuple(blocks), lowest, tuple(notes))
     return ResultTable(numbers, printed)
 
@@ -120,7 +120,7 @@ def _domains(kind: str, part: pd.DataFrame) -> str:
 
 
 def _best(values: "pd.Series[float]", names: list[str], knowing: list[str]) -> int | None:
-    """The lowest of methods that know no labels of the scored domains."""
+    """The lowest of methods that need not know the domain of a row."""
     fair = values.astype(float).drop(index=knowing, errors="ignore").dropna()
     return names.index(str(fair.idxmin())) if len(fair) > 1 else None
 

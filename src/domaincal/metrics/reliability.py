@@ -21,6 +21,8 @@ class ReliabilityCurve:
         Rows of each bin, or their total weight.
     confidence, accuracy, standard_error : arrays, shape (n_bins,)
         The standard error is that of the accuracy, ``sqrt(a (1 - a) / n)``.
+    low, high : arrays, shape (n_bins,)
+        Wilson's 95% interval of the accuracy, which also a bin of one row has.
     """
 
     edges: FloatArray
@@ -28,6 +30,8 @@ class ReliabilityCurve:
     confidence: FloatArray
     accuracy: FloatArray
     standard_error: FloatArray
+    low: FloatArray
+    high: FloatArray
 
 
 def reliability_curve(
@@ -56,10 +60,16 @@ def curve_of_bins(sums: BinSums) -> ReliabilityCurve:
     """The curve of bins that were summed before."""
     n = np.where(sums.weight > 0, sums.weight, np.nan)
     accuracy = sums.hits / n
+    square = 1.959963984540054**2  # of the normal distribution's 97.5% quantile
+    centre = (accuracy + 0.5 * square / n) / (1.0 + square / n)
+    reach = np.sqrt(square * (accuracy * (1.0 - accuracy) / n + 0.25 * square / n**2))
+    reach /= 1.0 + square / n
     return ReliabilityCurve(
         edges=sums.edges,
         n=sums.weight,
         confidence=sums.confidence / n,
         accuracy=accuracy,
         standard_error=np.sqrt(accuracy * (1.0 - accuracy) / n),
+        low=np.clip(centre - reach, 0.0, accuracy),
+        high=np.clip(centre + reach, accuracy, 1.0),
     )

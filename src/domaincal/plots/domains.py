@@ -114,7 +114,7 @@ def plot_method_scatter(
         )  # fmt: skip
     ax.set_xlabel(f"{first}: {name} in %")
     ax.set_ylabel(f"{second}: {name} in %")
-    ax.legend(loc="upper left", frameon=False, fontsize="small")
+    ax.legend(loc="best", framealpha=0.8, fontsize="small")
     return ax
 
 

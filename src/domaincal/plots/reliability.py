@@ -8,9 +8,14 @@ from domaincal._errors import InputError
 from domaincal.metrics import ReliabilityCurve
 from domaincal.plots._style import COLOURS, axes, diagonal
 
+# Rows of a bin below which its accuracy says little.
+_FEW = 10
+
 
 def plot_reliability(curve: ReliabilityCurve, *, ax: Any = None, label: str | None = None) -> Any:
     """Accuracy of each bin against its confidence, with 95% intervals; below, how many rows.
+
+    Bins of few rows are pale, and the line passes them by.
 
     Parameters
     ----------
@@ -54,11 +59,16 @@ def plot_reliability(curve: ReliabilityCurve, *, ax: Any = None, label: str | No
         color=COLOURS[1], alpha=0.25, hatch="////", edgecolor=COLOURS[1], linewidth=0.0, zorder=2,
         label="gap",
     )  # fmt: skip
-    ax.errorbar(
-        curve.confidence[known], curve.accuracy[known], 1.96 * curve.standard_error[known],
-        color=COLOURS[0], marker="o", markersize=4, linewidth=1.2, capsize=2, zorder=3,
-        label="accuracy",
-    )  # fmt: skip
+    for some, style in (
+        (curve.n >= _FEW, {"linewidth": 1.2, "label": "accuracy"}),
+        (known & (curve.n < _FEW), {"linestyle": "none", "alpha": 0.25}),
+    ):
+        accuracy = curve.accuracy[some]
+        interval = [accuracy - curve.low[some], curve.high[some] - accuracy]
+        ax.errorbar(
+            curve.confidence[some], accuracy, interval, color=COLOURS[0], marker="o",
+            markersize=4, elinewidth=1.0, capsize=2, zorder=3, **style,
+        )  # fmt: skip
     error = float(np.sum(np.abs(gap) * share[known]))
     ax.set_xlabel("confidence")
     ax.set_ylabel("accuracy")

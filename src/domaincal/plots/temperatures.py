@@ -57,12 +57,14 @@ def plot_temperatures(table: pd.DataFrame, *, ax: Any = None) -> Any:
     for kind in dict.fromkeys(kinds):
         rows = table[kinds == kind]
         spread = [rows["predicted"] - rows["low"], rows["high"] - rows["predicted"]]
-        ax.errorbar(
+        _, _, bars = ax.errorbar(
             rows["learned"], rows["predicted"], spread, linestyle="none", markersize=5,
             elinewidth=0.9, alpha=0.85, zorder=3, label=kind or None, **kind_sign(kind),
         )  # fmt: skip
+        for bar in bars:  # many overlap where temperatures are alike
+            bar.set_alpha(0.35)
     ax.set_xlabel("temperature learned from labels")
     ax.set_ylabel("predicted temperature (median, 5 to 95%)")
     if any(kinds):
-        ax.legend(loc="upper left", frameon=False, fontsize="small")
+        ax.legend(loc="upper left", framealpha=0.8, fontsize="small")
     return ax
