@@ -53,23 +53,23 @@ def plot_reliability(curve: ReliabilityCurve, *, ax: Any = None, label: str | No
         left, 0.22 * share / share.max(), width, align="edge", color="0.85", edgecolor="white",
         linewidth=0.5, zorder=1, label="rows (scaled)",
     )  # fmt: skip
-    gap = (curve.confidence - curve.accuracy)[known]
-    ax.bar(
-        left[known], gap, width[known], bottom=curve.accuracy[known], align="edge",
-        color=COLOURS[1], alpha=0.25, hatch="////", edgecolor=COLOURS[1], linewidth=0.0, zorder=2,
-        label="gap",
-    )  # fmt: skip
-    for some, style in (
-        (curve.n >= _FEW, {"linewidth": 1.2, "label": "accuracy"}),
-        (known & (curve.n < _FEW), {"linestyle": "none", "alpha": 0.25}),
-    ):
+    gap = curve.confidence - curve.accuracy
+    for some, gap_style, style in (
+        (curve.n >= _FEW, {"alpha": 0.25, "hatch": "////", "label": "gap"},
+         {"linewidth": 1.2, "label": "accuracy"}),
+        (known & (curve.n < _FEW), {"alpha": 0.08}, {"linestyle": "none", "alpha": 0.25}),
+    ):  # fmt: skip
         accuracy = curve.accuracy[some]
+        ax.bar(
+            left[some], gap[some], width[some], bottom=accuracy, align="edge", color=COLOURS[1],
+            edgecolor=COLOURS[1], linewidth=0.0, zorder=2, **gap_style,
+        )  # fmt: skip
         interval = [accuracy - curve.low[some], curve.high[some] - accuracy]
         ax.errorbar(
             curve.confidence[some], accuracy, interval, color=COLOURS[0], marker="o",
             markersize=4, elinewidth=1.0, capsize=2, zorder=3, **style,
         )  # fmt: skip
-    error = float(np.sum(np.abs(gap) * share[known]))
+    error = float(np.sum(np.abs(gap[known]) * share[known]))
     ax.set_xlabel("confidence")
     ax.set_ylabel("accuracy")
     ax.set_title((f"{label}, " if label else "") + f"ECE {100 * error:.2f}%", fontsize="medium")
