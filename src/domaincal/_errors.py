@@ -1,7 +1,9 @@
-"""Every error and warning of the package.
+"""Every error and warning of the package, and how they list names.
 
 An error names the argument, the value and the cure.
 """
+
+from collections.abc import Iterable
 
 
 class DomaincalError(Exception):
@@ -42,3 +44,9 @@ class SubsampleWarning(DomaincalWarning):
 
 class UnseenDomainWarning(DomaincalWarning):
     """A domain at prediction was not seen in the fit; the pooled temperature is used."""
+
+
+def few(names: Iterable[str], shown: int = 4) -> str:
+    """The first of the names, and whether there are more."""
+    listed = list(names)
+    return ", ".join(listed[:shown]) + (", ..." if len(listed) > shown else "")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import InputError
+from domaincal._errors import InputError, few
 from domaincal._tensors import host_array, is_tensor
 from domaincal._typing import Array, ArrayLike, FeatureRows, FloatArray, IntArray
 from domaincal._validation.arrays import (
@@ -260,7 +260,7 @@ def _class_numbers(labels: Array, name: str, names: tuple[str, ...]) -> IntArray
         row = int(np.argmin(numbers))
         raise InputError(
             f"{name} contains {str(labels[row])!r} (row {row}), which is none of the classes "
-            f"{', '.join(names[:10])}{', ...' if len(names) > 10 else ''}."
+            f"{few(names, 10)}."
         )
     return np.asarray(numbers, np.int64)
 

@@ -1,6 +1,5 @@
 """Results as tables on a terminal."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +7,7 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
+from domaincal._errors import few
 from domaincal.cli.console import print_table, printable, records, say
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ def print_inspection(found: "Inspection") -> None:
     )
     say("arrays: " + ", ".join(f"{name} ({kind})" for name, kind in found.arrays.items()))
     if found.class_names is not None:
-        say("classes: " + _listed(found.class_names))
+        say("classes: " + few(found.class_names, _SHOWN_NAMES))
     for key, value in found.provenance.items():
         say(f"{key}: {value}")
     say(f"fingerprint: {found.fingerprint}")
     if found.ignored:
-        say("ignored: " + _listed(found.ignored))
+        say("ignored: " + few(found.ignored, _SHOWN_NAMES))
     table = _table("Domains, with the softmax as it is", "domain", "n", "accuracy %",
                    "confidence %", "classes")  # fmt: skip
     for row in records(found.domains.head(_SHOWN_DOMAINS)):
@@ -91,7 +91,9 @@ def print_network(path: Path, network: "NetworkHeader") -> None:
     """What a network is, what it expects of images, and how it was trained."""
     say(f"{path} (network): {network.name}")
     names = network.class_names
-    shown = "those of timm's weights" if names is None else f"{len(names)}: {_listed(names)}"
+    shown = (
+        "those of timm's weights" if names is None else f"{len(names)}: {few(names, _SHOWN_NAMES)}"
+    )
     made = {key.replace("_", " "): _fact(key, value) for key, value in network.provenance.items()}
     trained = {} if "epochs" in network.provenance else {"trained": "no"}
     _print_facts({
@@ -114,10 +116,6 @@ def _print_facts(facts: dict[str, str]) -> None:
     width = max(map(len, facts))
     for name, value in facts.items():
         say(f"  {name:{width}}  {value}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN_NAMES]) + (", ..." if len(names) > _SHOWN_NAMES else "")
 
 
 def _ece_table(table: pd.DataFrame, title: str, extra: "dict[str, pd.Series[str]]") -> Table:

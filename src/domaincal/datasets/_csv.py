@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import InputError
+from domaincal._errors import InputError, few
 from domaincal._files import decoding
 from domaincal._typing import IntArray
-from domaincal.datasets._layout import few
 
 _WHOLE = "[0-9]{1,9}"
 

@@ -4,10 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from domaincal._errors import InputError
-
-#: Names that an error shows before it goes on with "...".
-_SHOWN = 4
+from domaincal._errors import InputError, few
 
 
 def entries(folder: Path) -> tuple[list[str], list[str]]:
@@ -55,10 +52,3 @@ def require_files(folder: Path, names: Iterable[str], named_by: str) -> None:
             f"{len(missing)} of the {n} images that {named_by} names are not in {folder}: "
             f"{few(missing)}; get them, or remove their rows."
         )
-
-
-def few(names: Iterable[str]) -> str:
-    """The first of the names."""
-    listed = list(names)
-    more = ", ..." if len(listed) > _SHOWN else ""
-    return ", ".join(listed[:_SHOWN]) + more

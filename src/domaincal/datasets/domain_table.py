@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import InputError
+from domaincal._errors import InputError, few
 from domaincal._files import decoding
 from domaincal._optional import require
 from domaincal._typing import Array, FloatArray, IntArray
-from domaincal.datasets._layout import few
 
 # How numbers that are missing are written; a domain may well be called NA.
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")

@@ -9,10 +9,10 @@ from typing import Literal
 
 import numpy as np
 
-from domaincal._errors import InputError, MissingDependencyError
+from domaincal._errors import InputError, MissingDependencyError, few
 from domaincal._typing import Array
 from domaincal._validation import check_option
-from domaincal.datasets._layout import entries, few, incomplete, require_folder
+from domaincal.datasets._layout import entries, incomplete, require_folder
 from domaincal.datasets.corruptions import CLEAN, KINDS, SEVERITIES, domain_name
 from domaincal.datasets.image_sets import ImageFiles, ImageSet
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from domaincal._errors import InputError
+from domaincal._errors import InputError, few
 from domaincal._validation import check_option
 from domaincal.datasets._csv import read_texts, whole_numbers
-from domaincal.datasets._layout import few, incomplete, require_files, require_folder
+from domaincal.datasets._layout import incomplete, require_files, require_folder
 from domaincal.datasets.image_sets import ImageFiles, ImageSet
 
 SPLITS = ("train", "id_test", "val", "test")

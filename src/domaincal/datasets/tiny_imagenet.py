@@ -9,9 +9,9 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from domaincal._errors import FileFormatError, InputError
+from domaincal._errors import FileFormatError, InputError, few
 from domaincal._validation import check_option
-from domaincal.datasets._layout import entries, few, incomplete
+from domaincal.datasets._layout import entries, incomplete
 from domaincal.datasets.corruptions import CLEAN
 from domaincal.datasets.image_sets import ImageFiles, Images, ImageSet, ZippedImages
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from domaincal._errors import InputError
+from domaincal._errors import InputError, few
 from domaincal._tensors import host_array
 from domaincal._typing import Array, IntArray, Track
 from domaincal._validation import check_domains
@@ -264,7 +264,7 @@ def _as_known(images: ImageSet, network: Network) -> ImageSet:
     if strangers:
         raise InputError(
             f"the images are of the class {strangers[0]!r}, which the network does not know; it "
-            f"knows {len(known)}: {', '.join(known[:3])}{', ...' if len(known) > 3 else ''}."
+            f"knows {len(known)}: {few(known, 3)}."
         )
     number = np.array([known.index(name) for name in names])
     return ImageSet(

@@ -4,7 +4,6 @@ import math
 import os
 import platform
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal
@@ -15,7 +14,7 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
-from domaincal._errors import InputError
+from domaincal._errors import InputError, few
 from domaincal._typing import Track
 from domaincal._validation import check_count, check_number, check_option
 from domaincal.datasets.image_sets import ImageSet
@@ -219,9 +218,11 @@ def _require_same_classes(network: Network, images: ImageSet, name: str) -> Prep
             "class_names=images.class_names)."
         )
     if network.class_names != class_names:
-        known = (
-            f"{name} are of {_few(class_names)}, and the network knows {_few(network.class_names)}"
+        own, theirs = (
+            f"{len(names)} classes ({few(names, 3)})"
+            for names in (class_names, network.class_names)
         )
+        known = f"{name} are of {own}, and the network knows {theirs}"
         if set(class_names) <= set(network.class_names):
             raise InputError(
                 f"{known}; number their classes as the network does, e.g. by "
@@ -231,10 +232,6 @@ def _require_same_classes(network: Network, images: ImageSet, name: str) -> Prep
             f"{known}; make it with create_network(name, class_names=images.class_names)."
         )
     return network.preprocessing
-
-
-def _few(names: Sequence[str]) -> str:
-    return f"{len(names)} classes ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
 
 
 def _parameters(module: torch.nn.Module, weight_decay: float) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import InputError
+from domaincal._errors import InputError, few
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
 
@@ -126,8 +126,7 @@ def _ordered(found: list[str], prefix: str) -> list[str]:
         if numbers[place] != expected:
             raise InputError(
                 f"the column '{prefix}{expected}' is missing, or there twice; numbered columns "
-                f"count from 0 without gaps, there are {', '.join(found[:8])}"
-                f"{', ...' if len(found) > 8 else ''}."
+                f"count from 0 without gaps, there are {few(found, 8)}."
             )
     return [found[place] for place in order]
 
