@@ -99,6 +99,31 @@ def test_scatter_shows_both_methods_and_counts_wins():
         assert texts[k] == f"{kind}: MD-TS lower in {better} of {len(rows)}"
 
 
+@pytest.mark.parametrize("score", ["ece", "gap"])
+def test_the_legend_of_a_scatter_hides_no_domain(score):
+    # Points all over the square, so that no corner is free.
+    first, second = (values.ravel() for values in np.meshgrid(*[np.linspace(-0.1, 0.2, 9)] * 2))
+    names = [f"domain-{k}" for k in range(first.size)]
+    table = pd.DataFrame(
+        {
+            "domain": names * 2,
+            "kind": (["InD", "OOD"] * first.size)[: first.size] * 2,
+            "method": ["TS"] * first.size + ["MD-TS"] * first.size,
+            score: np.concatenate([first, second]),
+        }
+    )
+    if score == "ece":
+        table["ece"] = table["ece"].abs()
+    ax = dc.plot_method_scatter(table, "TS", "MD-TS", score=score)
+    ax.figure.draw_without_rendering()
+    box = ax.get_legend().get_window_extent()
+    assert ax.bbox.containsx(box.x0)
+    assert ax.bbox.containsy(box.y1)
+    for k in range(2):
+        places = ax.transData.transform(_points(ax, k))
+        assert not [place for place in places if box.contains(*place)]
+
+
 def test_errors_are_in_the_order_of_the_first_method():
     ax = dc.plot_domain_errors(TABLE, score="gap")
     rows = TABLE.pivot(index="domain", columns="method", values="gap").sort_values("MSP")

@@ -102,7 +102,9 @@ def plot_method_scatter(
             raise InputError(f"{argument}={method!r} is no method of the table.")
     wide = 100.0 * _by_method(table, score)[[first, second]].dropna()
     low = min(0.0, float(wide.to_numpy().min()))
-    high = 1.05 * max(float(wide.to_numpy().max()), 1e-9)
+    # Room for the legend above all points: where the second method loses, none may hide.
+    room = max(1.05 * (wide.to_numpy().max() - low), 1.25 * (wide[second].max() - low), 1e-9)
+    high = low + float(room)
     ax = axes(ax)
     diagonal(ax, low, high)
     for kind, rows in _kinds(wide):
@@ -114,7 +116,7 @@ def plot_method_scatter(
         )  # fmt: skip
     ax.set_xlabel(f"{first}: {name} in %")
     ax.set_ylabel(f"{second}: {name} in %")
-    ax.legend(loc="best", framealpha=0.8, fontsize="small")
+    ax.legend(loc="upper left", fontsize="small")
     return ax
 
 
