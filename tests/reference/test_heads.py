@@ -426,6 +426,26 @@ def test_a_head_worse_than_one_temperature_on_domains_held_out_is_warned_of():
     assert table["nll"].min() > 1.01 * table["nll_pooled"].min()
 
 
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ({}, r"try fit_intercept=True \(.*\), target='log' or another head"),
+        ({"target": "log"}, r"try fit_intercept=True \([^,]*\) or another head"),
+        ({"head": "huber", "fit_intercept": True}, "try target='log' or another head"),
+        ({"head": "huber", "fit_intercept": True, "target": "log"}, "try another head"),
+    ],
+)
+def test_the_warning_of_a_poor_head_advises_nothing_that_is_on(options, advice):
+    noise = np.random.default_rng(0).normal(size=(len(DATA), 100))
+    with pytest.warns(dc.PoorHeadWarning, match=advice):
+        fit(
+            MD_TS(**options),
+            dc.CalibrationData(
+                DATA.logits, labels=DATA.labels, features=noise, domains=DATA.domains
+            ),
+        )
+
+
 def test_where_the_warning_of_a_subsample_points():
     with pytest.warns(dc.SubsampleWarning) as caught:
         MD_TS("knn", max_rows=70).fit(

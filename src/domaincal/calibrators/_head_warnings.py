@@ -43,11 +43,11 @@ def warn_of_poor_head(
     pooled: TemperatureFit,
     fit: HeadFit,
     *,
-    intercept_missing: bool,
+    untried: tuple[str, ...],
 ) -> None:
     """Compare with one temperature for all: on the rows predicted, and on domains held out.
 
-    ``predicted`` holds NaN for rows that were left out.
+    ``predicted`` holds NaN for rows that were left out; ``untried`` is what may help.
     """
     sums = rows.sums(1.0 / predicted, one_each=True)
     nll = pooled.nll[0]
@@ -62,10 +62,9 @@ def warn_of_poor_head(
         ratio = fit.search["nll"].min() / fit.search["nll_pooled"].min()
         where = "domains held out in the search"
     if ratio > _POOR_HEAD:
-        cure = "features without a mean (standardised ones) need fit_intercept=True; else "
         warnings.warn(
             f"the predicted temperatures suit {where} worse than one temperature for all (NLL "
-            f"{ratio:.2f} times as high): {cure if intercept_missing else ''}try target='log' or "
+            f"{ratio:.2f} times as high): try {', '.join(untried)}{' or ' if untried else ''}"
             "another head; if the features do not tell the domains apart, use TemperatureScaling.",
             PoorHeadWarning,
             stacklevel=3,

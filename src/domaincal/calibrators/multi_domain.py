@@ -210,8 +210,7 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         head = self._fit_head(problem, guard.from_temperature(pooled.temperature)[0])
         predicted = guard.to_temperature(self._check_values(problem, head.head))
         if used.any():
-            no_mean = not self.fit_intercept and self.head in ("ols", "ridge", "huber")
-            warn_of_poor_head(rows, predicted, pooled, head, intercept_missing=no_mean)
+            warn_of_poor_head(rows, predicted, pooled, head, untried=self._untried())
             warn_of_subsample(problem, head, head=self.head, max_rows=self.max_rows)
         else:
             warn_of_no_domain(pooled)
@@ -257,6 +256,14 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
 
     def _drawing(self) -> str:
         return draw_domains(self)
+
+    def _untried(self) -> tuple[str, ...]:
+        """What may help a poor head, and is not on: centred features need an intercept."""
+        needs_mean = not self.fit_intercept and self.head in ("ols", "ridge", "huber")
+        return (
+            *(("fit_intercept=True (features without a mean need it)",) if needs_mean else ()),
+            *(("target='log'",) if self.target != "log" else ()),
+        )
 
     def _linear(self, name: str) -> LinearMap:
         if not isinstance(self.head_, LinearMap):
