@@ -1,6 +1,6 @@
 """Type aliases used across the package."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -10,8 +10,9 @@ Array: TypeAlias = NDArray[Any]
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
-#: Goes through a list of steps and may show how far it is, like ``tqdm.tqdm``.
-Track: TypeAlias = Callable[[Sequence[Any]], Iterable[Any]]
+#: Goes through steps, a list where not said otherwise, and may show how far it is, like
+#: ``tqdm.tqdm``.
+Track: TypeAlias = Callable[[Any], Iterable[Any]]
 
 
 class FeatureRows(Protocol):

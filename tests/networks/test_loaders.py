@@ -30,6 +30,21 @@ def test_a_loader_gives_the_same_rows(tmp_path):
     same(one, rows(tmp_path, "cut", network, list(loader())))
 
 
+def test_progress_of_a_loader_is_tracked(tmp_path):
+    images = list(zip(torch.randn(10, 3, 2, 2), range(10), strict=True))
+    loader, steps = torch.utils.data.DataLoader(images, batch_size=4), []
+
+    def track(batches):
+        assert len(batches) == 3
+        for batch in batches:
+            steps.append(len(batch[0]))
+            yield batch
+
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 10))
+    assert extract(module, loader, tmp_path / "rows", layer="1", track=track).n_rows == 10
+    assert steps == [4, 4, 2]
+
+
 def test_a_loader_in_another_order_is_noticed(tmp_path):
     batches = [(torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 0, 1]))] * 2
     rows(tmp_path, "rows", images=batches[:1])

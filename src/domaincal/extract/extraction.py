@@ -118,7 +118,8 @@ def extract(
     shard_rows : int, default 16384
         A shard is written when it has so many rows, or after 30 s.
     track : callable, optional
-        Wraps the list of an ImageSet's batches, ranges of row numbers, to show progress.
+        Wraps the list of an ImageSet's batches, ranges of row numbers, or the loader itself, to
+        show progress: ``tqdm.tqdm``, say.
 
     Returns
     -------

@@ -148,7 +148,7 @@ class LoaderRows:
         known = _columns_of(self._store) if start else {}
         before: dict[str, Array | None] = {}
         seen = 0
-        for given in self._loader:
+        for given in track(self._loader):
             images, own = _parts(given)
             _require_alike(before, own)
             n, there = len(images), min(max(start - seen, 0), len(images))
