@@ -507,7 +507,9 @@ def test_features_without_a_mean_are_warned_of():
     """Without an intercept, predictions for standardised features collapse to the lower clip."""
     standard = (DATA.features - DATA.features.mean(axis=0)) / DATA.features.std(axis=0)
     arguments = {"features": standard, "domains": DATA.domains}
-    cures = r"try fit_intercept=True \(features without a mean need it\), target='log' or another"
+    cures = (
+        r"try fit_intercept=True \(standardised features need it\), target='log' or another head"
+    )
     with pytest.warns(dc.PoorHeadWarning, match=cures):
         dc.MultiDomainTemperatureScaling().fit(DATA.logits, DATA.labels, **arguments)
     dc.MultiDomainTemperatureScaling(fit_intercept=True).fit(DATA.logits, DATA.labels, **arguments)

@@ -258,12 +258,13 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         return draw_domains(self)
 
     def _untried(self) -> tuple[str, ...]:
-        """What may help a poor head, and is not on: centred features need an intercept."""
-        needs_mean = not self.fit_intercept and self.head in ("ols", "ridge", "huber")
-        return (
-            *(("fit_intercept=True (features without a mean need it)",) if needs_mean else ()),
-            *(("target='log'",) if self.target != "log" else ()),
-        )
+        """What may help a poor head, and is not on."""
+        linear = self.head in ("ols", "ridge", "huber")
+        cures = {
+            "fit_intercept=True (standardised features need it)": linear and not self.fit_intercept,
+            "target='log'": self.target != "log",
+        }
+        return tuple(cure for cure, is_off in cures.items() if is_off)
 
     def _linear(self, name: str) -> LinearMap:
         if not isinstance(self.head_, LinearMap):
