@@ -19,10 +19,10 @@ import torch
 from PIL import Image
 
 import domaincal as dc
-from domaincal.datasets.corruptions import CORRUPTIONS
-from domaincal.datasets.image_sets import ImageFiles
-from domaincal.extract import Corruptions, Network, create_network, extract
-from domaincal.extract.batches import fastest_convolutions
+from domaincal.vision import Corruptions, Network, create_network, extract
+from domaincal.vision.corruptions.catalogue import (CORRUPTIONS)
+from domaincal.vision.datasets.image_set import ImageFiles
+from domaincal.vision.image_batches import fastest_convolutions
 
 # Different files: the same ones are read again and again, from the page cache.
 _FILES = 500
@@ -101,7 +101,7 @@ def _rate(network, files, out, batch, options, corruptions=None) -> float:
     return (done.n_rows - n) / (time.perf_counter() - started)
 
 
-def _files(folder: Path, side: int, n_images: int) -> dc.ImageSet:
+def _files(folder: Path, side: int, n_images: int) -> dc.vision.ImageSet:
     """Photo-like files: smooth noise of all sizes, a little larger than the network wants."""
     random = np.random.default_rng(0)
     size = side if side == 64 else side * 4 // 3
@@ -118,7 +118,7 @@ def _files(folder: Path, side: int, n_images: int) -> dc.ImageSet:
         pixels = np.average(layers, axis=0, weights=[2.0**-j for j in range(6)])
         Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{k}.jpg", quality=90)
     names = list(itertools.islice(itertools.cycle(f"{k}.jpg" for k in range(_FILES)), n_images))
-    return dc.ImageSet(
+    return dc.vision.ImageSet(
         ImageFiles(folder, names), np.arange(n_images) % 200, class_names=CLASSES,
         groups=np.arange(n_images),
     )  # fmt: skip

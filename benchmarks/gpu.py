@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import domaincal as dc
-from domaincal.calibrators._base import Calibrator
-from domaincal.kernels.tensors import fused_kernels
+from domaincal.calibrators.base import Calibrator
+from domaincal.kernels.torch_kernels import fused_kernels
 
 REPEATS = 5
 COPY_BYTES = 1 << 32

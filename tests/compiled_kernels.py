@@ -9,7 +9,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from domaincal.kernels import fused
+from domaincal.kernels import triton_kernels
 
 ROW_TERMS = {
     "labels": "*i64", "beta": "*fp64", "terms": "*fp64", "n": "i32", "n_classes": "i32",
@@ -27,12 +27,12 @@ def compile_for(architecture, kernel, signature, **constants):
 if __name__ == "__main__":
     for architecture, logits in itertools.product((80, 90), ("*fp16", "*bf16", "*fp32")):
         compile_for(
-            architecture, fused._row_terms, {"logits": logits, **ROW_TERMS},
+            architecture, triton_kernels._row_terms, {"logits": logits, **ROW_TERMS},
             one_beta=logits == "*fp16", block=256, height=8,
         )  # fmt: skip
     for architecture in (80, 90):
         compile_for(
-            architecture, fused._group_sums, GROUP_SUMS,
+            architecture, triton_kernels._group_sums, GROUP_SUMS,
             slab_rows=4096, height=64, width=128, n_terms=6,
         )  # fmt: skip
     print("the fused kernels compile")

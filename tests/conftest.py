@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from domaincal import _tensors
-from domaincal.kernels import rows
+from domaincal.kernels import dispatch
 
 # The same examples on every machine: a red build can be repeated.
 settings.register_profile(
@@ -22,7 +22,7 @@ settings.load_profile("domaincal")
 @pytest.fixture(params=["numpy", "compiled"])
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run a test with the numpy kernels and with the compiled ones, whatever its size."""
-    monkeypatch.setattr(rows, "_COMPILED_FROM", 0 if request.param == "compiled" else 1 << 62)
+    monkeypatch.setattr(dispatch, "_COMPILED_FROM", 0 if request.param == "compiled" else 1 << 62)
     return str(request.param)
 
 

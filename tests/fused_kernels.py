@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import torch
 
-from domaincal.kernels import fused, plain
+from domaincal.kernels import numpy_kernels, triton_kernels
 
 
 def compare(n: int, n_classes: int, n_groups: int, dtype: torch.dtype, device: str) -> None:
@@ -24,7 +24,7 @@ def compare(n: int, n_classes: int, n_groups: int, dtype: torch.dtype, device: s
     one = torch.tensor([0.7], dtype=torch.float64)
     for group, weight, beta in itertools.product((None, groups), (None, weights), (one, each)):
         many = 1 if group is None else n_groups
-        found = fused.temperature_sums(
+        found = triton_kernels.temperature_sums(
             logits.to(device),
             labels.to(device),
             beta.to(device),
@@ -32,7 +32,7 @@ def compare(n: int, n_classes: int, n_groups: int, dtype: torch.dtype, device: s
             group=None if group is None else group.to(device),
             n_groups=many,
         )
-        expected = plain.temperature_sums(
+        expected = numpy_kernels.temperature_sums(
             logits.double().numpy(),
             labels.numpy(),
             beta.numpy(),
@@ -48,7 +48,7 @@ def not_finite(device: str) -> None:
     for bad in (torch.nan, torch.inf, -torch.inf):
         logits = torch.randn(8, 5)
         logits[3, 2] = bad
-        sums = fused.temperature_sums(
+        sums = triton_kernels.temperature_sums(
             logits.to(device), torch.zeros(8, dtype=torch.long, device=device),
             torch.ones(1, dtype=torch.float64, device=device), weight=None, group=None, n_groups=1,
         )  # fmt: skip
@@ -57,7 +57,7 @@ def not_finite(device: str) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", RuntimeWarning)  # of the interpreter: numpy's, where NaN is met
-    fused._SLAB_ROWS = 128  # several of them, also of few rows
+    triton_kernels._SLAB_ROWS = 128  # several of them, also of few rows
     place = "cuda" if torch.cuda.is_available() else "cpu"
     for case in (
         (100, 10, 3, torch.float32),

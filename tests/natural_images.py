@@ -23,4 +23,4 @@ def natural_images(n, height, width, seed=0):
 def batched(images, *arguments, **options):
     import torch
 
-    return dc.corrupt(torch.from_numpy(images), *arguments, **options).numpy()
+    return dc.vision.corrupt(torch.from_numpy(images), *arguments, **options).numpy()

@@ -86,18 +86,18 @@ def cifar10(*, per_file: int = 2) -> tuple[dict, np.ndarray, np.ndarray]:
 IMAGENET_WNIDS = ("n01440764", "n01443537", "n15075141")
 
 
-def imagenet_c(domains: list[str], *, by_kind: bool = False, picture=lambda value: b"") -> dict:
-    """Domain d shows the grey 3 d + k in image k; the folders of kinds as in the tar files."""
-    from domaincal.datasets.corruptions import KINDS
+def imagenet_c(domains: list[str], *, by_family: bool = False, picture=lambda value: b"") -> dict:
+    """Domain d shows the grey 3 d + k in image k; the folders of families as in the tar files."""
+    from domaincal.vision.corruptions.catalogue import FAMILIES
 
     files = {}
     for d, domain in enumerate(domains):
         name, _, severity = domain.rpartition("-")
         folder = f"{name}/{severity}" if name else domain
-        kind = next((kind for kind, names in KINDS.items() if name in names), "")
+        family = next((family for family, names in FAMILIES.items() if name in names), "")
         for k, wnid in enumerate(IMAGENET_WNIDS):
             image = f"{wnid}/ILSVRC2012_val_{k:08}.JPEG"
-            prefix = f"{kind}/" if by_kind and kind else ""
+            prefix = f"{family}/" if by_family and family else ""
             files[f"{prefix}{folder}/{image}"] = picture(3 * d + k)
     return files
 

@@ -26,12 +26,12 @@ def mean_ece(data: dict[str, np.ndarray], calibrator: object) -> float:
     calibrator.fit(data["logits"], data["labels"], **given)
     confidences = calibrator.predict_confidence(data["logits"], **given)
     hits = np.argmax(data["logits"], axis=1) == data["labels"]
-    bins = dc.bins_by_domain(confidences, hits, data["domains"])
+    bins = dc.metrics.bins_by_domain(confidences, hits, data["domains"])
     return float(np.mean([sums.calibration_error() for sums in bins.values()]))
 
 
 def binning(data: dict[str, np.ndarray]) -> float:
-    return dc.confidence_calibration_error(data["confidences"], data["hits"])
+    return dc.metrics.confidence_calibration_error(data["confidences"], data["hits"])
 
 
 TEMPERATURE = {"domaincal": temperature}

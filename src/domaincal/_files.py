@@ -15,11 +15,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from domaincal._errors import DomaincalError, FileFormatError, InputError
 from domaincal._typing import Array
+from domaincal.errors import DomaincalError, FileFormatError, InputError
 
 #: What may have happened to a file that is not what its suffix says.
 DAMAGED = "it may be truncated, damaged or of another format"
+#: The entry ``format`` in the metadata of a network file.
+NETWORK_FORMAT = "domaincal network"
 
 _TENSOR_TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",

@@ -3,7 +3,7 @@
 import importlib
 from types import ModuleType
 
-from domaincal._errors import MissingDependencyError
+from domaincal.errors import MissingDependencyError
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:

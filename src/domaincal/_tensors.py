@@ -11,9 +11,9 @@ from typing import Any, TypeGuard, cast
 
 import numpy as np
 
-from domaincal._errors import InputError
 from domaincal._optional import require
 from domaincal._typing import Array, IntArray
+from domaincal.errors import InputError
 
 # Numbers, for whose check a device makes temporaries.
 _CHECKED_AT_A_TIME = 1 << 26
@@ -182,14 +182,23 @@ def place_of(rows: object) -> str:
     return str(rows.device) if on_device(rows) else "the host"
 
 
-def check_device(device: Any) -> Any:
-    """A device that can be used here, as torch names it; None is the CPU, without torch."""
-    if device is None or (device == "cpu" and "torch" not in sys.modules):
+def check_device(device: Any, *, double_precision: bool = True) -> Any:
+    """A device that can be used here, as torch names it; None is the CPU, without torch.
+
+    ``"auto"`` is the GPU if there is one, else the CPU.
+    """
+    if device == "auto":
+        torch = sys.modules.get("torch")
+        device = "cuda" if torch is not None and torch.cuda.is_available() else "cpu"
+    if device == "cpu" and "torch" not in sys.modules:
         return None
     torch = require("torch", extra="torch", purpose=f"device={str(device)!r}")
     try:
+        if device is None:
+            raise TypeError("it is None")
         found = torch.device(device)
-        torch.zeros(1, dtype=torch.float64, device=found).cpu()  # sums are of double precision
+        wanted = torch.float64 if double_precision else torch.float32
+        torch.zeros(1, dtype=wanted, device=found).cpu()
     except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         there = ["cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from domaincal._files import write_tensors
 from domaincal.cli import main
-from domaincal.io.network_header import NetworkHeader
+from domaincal.vision.networks.header import NetworkHeader
 
 MADE = {"timm": "resnet50.tv_in1k", "pretrained": False, "stem": "small", "seed": 3}
 TRAINED = {

@@ -15,17 +15,17 @@ import domaincal as dc
 from domaincal.cli import main
 from domaincal.experiments.demo import demo_experiment
 from domaincal.experiments.methods import BINNING, MAIN, MD_TS, MSP, TS, heads_of
-from domaincal.experiments.rendering import Block, Line, TextTable
+from domaincal.experiments.result_tables import ece_table
 from domaincal.experiments.runner import run_experiment
-from domaincal.experiments.tables import ece_table
 from domaincal.experiments.targets import TARGETS, reproduce
-from domaincal.experiments.words import verdicts
+from domaincal.experiments.text_table import Block, Line, TextTable
+from domaincal.experiments.verdicts import verdicts
 from support import small_domains
 
 matplotlib = pytest.importorskip("matplotlib", reason="needs the extra plots")
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
 
-DIGITS = dc.read_experiment("digits-c")
+DIGITS = dc.experiments.read_experiment("digits-c")
 
 
 def _small(text):
@@ -199,7 +199,7 @@ def test_the_papers_cells_stand_beside_ours_and_slips_are_marked(paper_like):
 
 
 def test_paper_cells_are_those_of_the_paper():
-    cells = dc.paper_cells()
+    cells = dc.experiments.paper_cells()
     assert cells.groupby("table").size().to_dict() == {1: 60, 2: 36, 3: 30, 4: 60, 5: 60, 6: 24}
     keys = ["table", "dataset", "architecture", "kind", "method", "head"]
     assert not cells.duplicated(keys).any()
@@ -273,7 +273,9 @@ def _results(tmp_path, ece):
         'name = "mine"\ndata = {net = "mine.npz"}\nmethods = {MSP = "msp", TS = "ts", '
         'MD-TS = "md-ts"}\npartitions = [{name = "p", title = "new ones", ood = ["*-[345]"]}]'
     )
-    results = run_experiment(dc.read_experiment(tmp_path / "mine.toml"), tmp_path / "out")
+    results = run_experiment(
+        dc.experiments.read_experiment(tmp_path / "mine.toml"), tmp_path / "out"
+    )
     table = results.table
     for method, values in ece.items():
         chosen = (table["method"] == method) & (table["kind"] == "OOD")
@@ -309,7 +311,9 @@ def test_words_of_an_experiment_without_md_ts(tmp_path):
     said = []
     for methods in ('a = "msp", o = "oracle"', 'a = "msp", t = "domain-ts", b = "ts"'):
         (tmp_path / "mine.toml").write_text(text % methods)
-        results = run_experiment(dc.read_experiment(tmp_path / "mine.toml"), tmp_path / "out")
+        results = run_experiment(
+            dc.experiments.read_experiment(tmp_path / "mine.toml"), tmp_path / "out"
+        )
         said.append(verdicts(results))
     assert said[0] == []
     assert re.match(r"mine, net, all domains seen \(InD\): b \w+ .*a \(ECE", said[1][0])
@@ -321,7 +325,9 @@ def test_words_name_the_lowest_where_it_is_another(tmp_path):
         'name = "mine"\ndata = {net = "mine.npz"}\nmethods = {TS = "ts", MD-TS = "md-ts", '
         'mine = "isotonic"}'
     )
-    results = run_experiment(dc.read_experiment(tmp_path / "mine.toml"), tmp_path / "out")
+    results = run_experiment(
+        dc.experiments.read_experiment(tmp_path / "mine.toml"), tmp_path / "out"
+    )
     results.table.loc[results.table["method"] == "mine", "ece"] = 0.01
     assert verdicts(results)[0].endswith("; the lowest is mine (1.00%).")
 
@@ -390,7 +396,7 @@ def test_figures_are_the_same_files_again_and_left_out_without_matplotlib(tmp_pa
     (tmp_path / "mine.toml").write_text(
         'name = "mine"\ndata = {net = "mine.npz"}\npartitions = [{name = "p", ood = ["*-5"]}]'
     )
-    experiment = dc.read_experiment(tmp_path / "mine.toml")
+    experiment = dc.experiments.read_experiment(tmp_path / "mine.toml")
     for out in ("a", "b"):
         reproduce(["figure-3", "temperatures"], [experiment], tmp_path / out)
     for name in ("figure-3.png", "figure-3.svg", "temperatures.svg"):
@@ -399,7 +405,7 @@ def test_figures_are_the_same_files_again_and_left_out_without_matplotlib(tmp_pa
     from domaincal.cli import reproducing
 
     def absent(module, **_):
-        raise dc.MissingDependencyError(f"{module} is not there")
+        raise dc.errors.MissingDependencyError(f"{module} is not there")
 
     monkeypatch.setattr(reproducing, "require", absent)
     arguments = ["--experiment", str(tmp_path / "mine.toml"), "-o", str(tmp_path / "c")]

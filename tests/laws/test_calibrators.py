@@ -21,7 +21,7 @@ from support import (
 )
 
 # Small noisy domains: a head may well be worse than the pooled temperature.
-pytestmark = pytest.mark.filterwarnings("ignore::domaincal.PoorHeadWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def test_a_last_block_of_one_row(monkeypatch):
         features=data.features,
         domains=np.where(np.arange(len(data)) >= len(data) - 50, "flat", data.domains),
     )
-    with pytest.warns(dc.BoundaryWarning, match="'flat'"):
+    with pytest.warns(dc.errors.BoundaryWarning, match="'flat'"):
         fitted = fit(dc.DomainTemperatureScaling(), flat)
     assert np.isfinite(fitted.domain_temperatures_).all()
     t = temperatures(fit(dc.MultiDomainTemperatureScaling("ridge"), data), data)

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 from scipy.stats import norm, ttest_rel
 
 import domaincal as dc
+from domaincal import metrics
 from domaincal.metrics.comparison import adjust_p_values
 
 
@@ -24,7 +25,7 @@ def _sums(rng, n, n_bins, confidences, overconfidence):
     """Bin sums of a sample, and the calibration error of the accuracies that it was drawn with."""
     c = confidences(rng, n)
     accuracy = np.clip(c - overconfidence, 0.0, 1.0)
-    sums = dc.BinSums.from_confidences(c, rng.random(n) < accuracy, n_bins=n_bins)
+    sums = metrics.BinSums.from_confidences(c, rng.random(n) < accuracy, n_bins=n_bins)
     index = np.clip(np.searchsorted(sums.edges, c) - 1, 0, n_bins - 1)
     true = np.abs(np.bincount(index, c - accuracy, minlength=n_bins)).sum() / n
     return sums, true
@@ -65,11 +66,11 @@ def test_a_naive_bootstrap_inflates_the_error_of_a_calibrated_model():
     for _ in range(40):
         c = _uniform(rng, 2000)
         hits = rng.random(2000) < c
-        sums = dc.BinSums.from_confidences(c, hits, n_bins=50)
+        sums = metrics.BinSums.from_confidences(c, hits, n_bins=50)
         resampled = []
         for _ in range(20):
             rows = rng.integers(0, 2000, 2000)
-            resampled.append(dc.confidence_calibration_error(c[rows], hits[rows], n_bins=50))
+            resampled.append(metrics.confidence_calibration_error(c[rows], hits[rows], n_bins=50))
         ratios.append(np.mean(resampled) / sums.calibration_error())
         interval = sums.interval()
         zeros += interval.low == 0.0
@@ -101,23 +102,23 @@ def test_intervals_of_extreme_rows():
     rows = [([1.0], [1]), ([1.0], [0]), ([0.5], [1]), ([0.0] * 5, [0] * 5), ([1.0] * 50, [1] * 50),
             ([0.9] * 50, [0] * 50), ([0.2] * 3, [1] * 3)]  # fmt: skip
     for c, hits in rows:
-        found = dc.BinSums.from_confidences(c, hits).interval()
+        found = metrics.BinSums.from_confidences(c, hits).interval()
         assert np.isfinite(found).all()
         assert found.low <= found.corrected <= found.high
-    impossible = dc.BinSums.from_confidences([1.0] * 5, [0] * 5).interval()
+    impossible = metrics.BinSums.from_confidences([1.0] * 5, [0] * 5).interval()
     assert impossible.p_value == 0.0
-    empty = dc.BinSums(np.linspace(0, 1, 3), *np.zeros((3, 2)))
+    empty = metrics.BinSums(np.linspace(0, 1, 3), *np.zeros((3, 2)))
     assert np.isnan(empty.interval()).all()
     for level in (0.0, 1.0, 95, "x"):
-        with pytest.raises(dc.InputError, match="level must be a number"):
-            dc.calibration_error_interval([[0.7, 0.3]], [0], level=level)
+        with pytest.raises(dc.errors.InputError, match="level must be a number"):
+            metrics.calibration_error_interval([[0.7, 0.3]], [0], level=level)
 
 
 def test_interval_of_probabilities_is_that_of_its_bins():
     rng = np.random.default_rng(0)
     p, y = rng.dirichlet(np.ones(3), 200), rng.integers(0, 3, 200)
-    found = dc.calibration_error_interval(p, y, n_bins=10, level=0.9)
-    sums = dc.BinSums.from_confidences(p.max(axis=1), p.argmax(axis=1) == y, n_bins=10)
+    found = metrics.calibration_error_interval(p, y, n_bins=10, level=0.9)
+    sums = metrics.BinSums.from_confidences(p.max(axis=1), p.argmax(axis=1) == y, n_bins=10)
     assert found == sums.interval(0.9)
     assert found.value == pytest.approx(dc.expected_calibration_error(p, y, n_bins=10))
 
@@ -127,7 +128,7 @@ def _domains(rng, n_domains, n, overconfident=()):
     accuracy = c - np.isin(np.arange(n_domains), overconfident)[:, None] * 0.2
     hits = rng.random(c.shape) < accuracy
     names = np.repeat([f"d{k:02d}" for k in range(n_domains)], n)
-    return dc.bins_by_domain(c.ravel(), hits.ravel(), names)
+    return metrics.bins_by_domain(c.ravel(), hits.ravel(), names)
 
 
 def test_calibrated_domains_are_rarely_called_otherwise():
@@ -163,10 +164,10 @@ def test_the_table_is_made_of_bin_sums():
     rng = np.random.default_rng(2)
     c, hits = rng.random(100), rng.random(100) < 0.5
     domains = np.repeat([2, 1], 50)
-    bins = dc.bins_by_domain(c, hits, domains, n_bins=5)
+    bins = metrics.bins_by_domain(c, hits, domains, n_bins=5)
     assert list(bins) == [1, 2]
     table = dc.compare_domains(bins, level=0.9).set_index("domain")
-    one = dc.BinSums.from_confidences(c[50:], hits[50:], n_bins=5)
+    one = metrics.BinSums.from_confidences(c[50:], hits[50:], n_bins=5)
     assert table.loc[1, "ece"] == pytest.approx(one.calibration_error())
     assert table.loc[1, "floor"] == pytest.approx(one.floor())
     assert table.loc[1, "low":"high"].tolist() == list(one.interval(0.9**0.5)[2:4])
@@ -182,26 +183,26 @@ def test_a_weight_equals_a_repetition():
     rng = np.random.default_rng(3)
     c, hits, times = rng.random(60), rng.random(60) < 0.5, rng.integers(1, 4, 60)
     domains = rng.integers(0, 3, 60)
-    weighted = dc.compare_domains(dc.bins_by_domain(c, hits, domains, sample_weight=times))
+    weighted = dc.compare_domains(metrics.bins_by_domain(c, hits, domains, sample_weight=times))
     repeated = dc.compare_domains(
-        dc.bins_by_domain(*(np.repeat(a, times) for a in (c, hits, domains)))
+        metrics.bins_by_domain(*(np.repeat(a, times) for a in (c, hits, domains)))
     )
     pd.testing.assert_frame_equal(weighted, repeated)
 
 
 def test_a_single_domain_has_nothing_to_differ_from():
-    table = dc.compare_domains({"a": dc.BinSums.from_confidences([0.5, 0.7], [1, 0])})
+    table = dc.compare_domains({"a": metrics.BinSums.from_confidences([0.5, 0.7], [1, 0])})
     assert np.isnan(table.loc[0, "difference"])
     assert np.isnan(table.loc[0, "p_same"])
     assert np.isfinite(table.loc[0, "p_calibrated"])
 
 
 def test_what_compare_domains_does_not_take():
-    sums = dc.BinSums.from_confidences([0.5], [1])
-    none = dc.BinSums(sums.edges, *np.zeros((3, 15)))
+    sums = metrics.BinSums.from_confidences([0.5], [1])
+    none = metrics.BinSums(sums.edges, *np.zeros((3, 15)))
     for bins, message in [({}, "empty"), ([sums], "must map domains"), ({"a": 3}, "BinSums"),
                           ({"a": sums, "b": none}, "no rows in domain 'b'")]:  # fmt: skip
-        with pytest.raises(dc.InputError, match=message):
+        with pytest.raises(dc.errors.InputError, match=message):
             dc.compare_domains(bins)
 
 
@@ -261,7 +262,7 @@ def test_what_compare_methods_does_not_take():
         ((table, "A", "B"), {"score": "domain"}, r"column of numbers of the table, got 'domain'"),
         ((table, "A", "B"), {"score": "method"}, r"column of numbers of the table, got 'method'"),
     ]:
-        with pytest.raises(dc.InputError, match=message):
+        with pytest.raises(dc.errors.InputError, match=message):
             dc.compare_methods(*arguments, **options)
 
 
@@ -274,7 +275,9 @@ def test_the_interval_covers_where_few_rows_may_miss(n, confidence, accuracy):
     rng = np.random.default_rng(0)
     covered, small = 0, 0
     for _ in range(200):
-        found = dc.BinSums.from_confidences([confidence] * n, rng.random(n) < accuracy).interval()
+        found = metrics.BinSums.from_confidences(
+            [confidence] * n, rng.random(n) < accuracy
+        ).interval()
         covered += found.low - 1e-9 <= abs(confidence - accuracy) <= found.high + 1e-9
         small += found.p_value < 0.05
     assert covered > 186
@@ -284,15 +287,15 @@ def test_the_interval_covers_where_few_rows_may_miss(n, confidence, accuracy):
 
 def test_a_single_bin_is_a_binomial_test():
     """All n right at confidence 1: the largest error that leaves this a chance of 2.5%."""
-    found = dc.BinSums.from_confidences([1.0] * 5, [1] * 5).interval()
+    found = metrics.BinSums.from_confidences([1.0] * 5, [1] * 5).interval()
     assert found.high == pytest.approx(1 - 0.025 ** (1 / 5), abs=1e-4)
-    never = dc.BinSums.from_confidences([0.0] * 5, [0] * 5).interval()
+    never = metrics.BinSums.from_confidences([0.0] * 5, [0] * 5).interval()
     assert never.high == pytest.approx(found.high)
     assert found.p_value == pytest.approx(1.0)
-    right = dc.BinSums.from_confidences([0.99999] * 100, [1] * 100).interval()
+    right = metrics.BinSums.from_confidences([0.99999] * 100, [1] * 100).interval()
     assert right == pytest.approx((right.value, 0.0, 0.0, right.high, 1.0))
     # 8 of 10 at confidence 1/2: P(|K - 5| >= 3) = 2 (45 + 10 + 1) / 1024.
-    found = dc.BinSums.from_confidences([0.5] * 10, [1] * 8 + [0] * 2).interval()
+    found = metrics.BinSums.from_confidences([0.5] * 10, [1] * 8 + [0] * 2).interval()
     assert found.p_value == pytest.approx(112 / 1024, abs=1e-6)
 
 
@@ -308,7 +311,7 @@ def test_two_bins_by_enumeration():
     )
     rows = [0.3] * 6 + [0.8] * 4
     outcome = [1] * 4 + [0] * 2 + [1] * 2 + [0] * 2
-    found = dc.BinSums.from_confidences(rows, outcome, n_bins=2).interval()
+    found = metrics.BinSums.from_confidences(rows, outcome, n_bins=2).interval()
     assert found.p_value == pytest.approx(exact, abs=1e-6)
 
 
@@ -317,7 +320,7 @@ def test_the_difference_to_the_others_by_hand():
     sizes, hits = (100, 50, 10), (60, 40, 9)
     c = 0.7
     bins = {
-        k: dc.BinSums.from_confidences([c] * n, [1] * h + [0] * (n - h), n_bins=1)
+        k: metrics.BinSums.from_confidences([c] * n, [1] * h + [0] * (n - h), n_bins=1)
         for k, (n, h) in enumerate(zip(sizes, hits, strict=True))
     }
     table = dc.compare_domains(bins, level=0.9)
@@ -339,15 +342,15 @@ def test_options_reach_the_bins():
     p, y = rng.dirichlet(np.ones(3), 300), rng.integers(0, 3, 300)
     w = rng.integers(1, 4, 300)
     repeated = (np.repeat(p, w, axis=0), np.repeat(y, w))
-    for metric in (dc.calibration_error_interval, dc.debiased_squared_calibration_error,
-                   dc.smooth_calibration_error):  # fmt: skip
+    for metric in (metrics.calibration_error_interval, metrics.debiased_squared_calibration_error,
+                   metrics.smooth_calibration_error):  # fmt: skip
         np.testing.assert_allclose(metric(p, y, sample_weight=w), metric(*repeated), rtol=1e-9)
-    for metric in (dc.calibration_error_interval, dc.debiased_squared_calibration_error,
-                   dc.classwise_calibration_error, dc.brier_decomposition):  # fmt: skip
+    for metric in (metrics.calibration_error_interval, metrics.debiased_squared_calibration_error,
+                   metrics.classwise_calibration_error, metrics.brier_decomposition):  # fmt: skip
         uniform, quantile = (metric(p, y, strategy=s) for s in ("uniform", "quantile"))
         assert not np.allclose(uniform, quantile)
-    largest = dc.classwise_calibration_error(p, y, norm="max")
-    assert largest > dc.classwise_calibration_error(p, y)
+    largest = metrics.classwise_calibration_error(p, y, norm="max")
+    assert largest > metrics.classwise_calibration_error(p, y)
     domains = rng.integers(0, 3, 300)
     for metric in (dc.multi_domain_calibration_error, dc.accuracy_prediction_error):
         found = metric(p, y, domains, sample_weight=w)

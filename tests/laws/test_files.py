@@ -266,5 +266,5 @@ def test_a_model_file_notices_every_single_flipped_bit(good_files, tmp_path):
         damaged = bytearray(content)
         damaged[where] ^= 1 << int(rng.integers(8))
         path.write_bytes(bytes(damaged))
-        with pytest.raises(dc.FileFormatError, match=r"model\.safetensors"):
+        with pytest.raises(dc.errors.FileFormatError, match=r"model\.safetensors"):
             dc.load(path)

@@ -36,7 +36,7 @@ def _literal_ece(c, hits, n_bins):
 @given(c=confidences, n_bins=st.integers(1, 30))
 def test_ece_is_the_papers_definition(c, n_bins):
     hits = _with_hits(c)
-    found = dc.confidence_calibration_error(c, hits, n_bins=n_bins)
+    found = dc.metrics.confidence_calibration_error(c, hits, n_bins=n_bins)
     assert found == pytest.approx(_literal_ece(c, hits, n_bins), abs=1e-12)
 
 
@@ -44,7 +44,7 @@ def test_ece_of_compiled_bins_is_the_papers_definition(kernel):
     rng = np.random.default_rng(0)
     c = np.concatenate([rng.random(300), np.arange(101) / 100])
     hits = _with_hits(c)
-    found = dc.confidence_calibration_error(c, hits, n_bins=100)
+    found = dc.metrics.confidence_calibration_error(c, hits, n_bins=100)
     assert found == pytest.approx(_literal_ece(c, hits, 100), abs=1e-12)
 
 
@@ -52,26 +52,26 @@ def test_confidence_one_belongs_to_the_last_bin():
     """A phantom bin for 1.0 gives 0.525 here in public packages."""
     c = np.array([1.0, 1.0, 0.95, 0.05])
     hits = np.array([True, False, True, True])
-    found = dc.confidence_calibration_error(c, hits, n_bins=10)
+    found = dc.metrics.confidence_calibration_error(c, hits, n_bins=10)
     assert found == pytest.approx((abs(2.95 - 2) + abs(0.05 - 1)) / 4)
 
 
 def test_no_row_is_dropped():
-    sums = dc.BinSums.from_confidences(np.arange(101) / 100, np.ones(101, bool), n_bins=100)
+    sums = dc.metrics.BinSums.from_confidences(np.arange(101) / 100, np.ones(101, bool), n_bins=100)
     assert sums.weight.sum() == 101
 
 
 @given(c=confidences)
 def test_nested_bins_never_lower_ece(c):
     hits = _with_hits(c)
-    values = [dc.confidence_calibration_error(c, hits, n_bins=m) for m in (1, 2, 4, 8, 16)]
+    values = [dc.metrics.confidence_calibration_error(c, hits, n_bins=m) for m in (1, 2, 4, 8, 16)]
     assert (np.diff(values) >= -1e-12).all()
 
 
 @given(c=confidences, n_bins=st.integers(1, 30))
 def test_the_gap_is_at_most_ece_and_norms_are_ordered(c, n_bins):
     hits = _with_hits(c)
-    sums = dc.BinSums.from_confidences(c, hits, n_bins=n_bins)
+    sums = dc.metrics.BinSums.from_confidences(c, hits, n_bins=n_bins)
     ece = sums.calibration_error()
     assert abs(sums.mean_confidence - sums.accuracy) <= ece + 1e-12
     assert ece <= sums.calibration_error("l2") + 1e-12
@@ -82,11 +82,11 @@ def test_the_gap_is_at_most_ece_and_norms_are_ordered(c, n_bins):
 def test_bins_of_parts_add_up(c, n_bins, cut):
     hits = _with_hits(c)
     cut = min(cut, len(c) - 1)
-    whole = dc.BinSums.from_confidences(c, hits, n_bins=n_bins)
+    whole = dc.metrics.BinSums.from_confidences(c, hits, n_bins=n_bins)
     if cut == 0:
         return
     parts = [
-        dc.BinSums.from_confidences(c[s], hits[s], n_bins=n_bins)
+        dc.metrics.BinSums.from_confidences(c[s], hits[s], n_bins=n_bins)
         for s in (slice(None, cut), slice(cut, None))
     ]
     total = parts[0] + parts[1]
@@ -99,10 +99,10 @@ def test_bins_of_parts_add_up(c, n_bins, cut):
 def test_a_weight_equals_a_repetition(strategy, c, n_bins, seed):
     hits = _with_hits(c)
     times = np.random.default_rng(seed).integers(1, 4, len(c))
-    weighted = dc.BinSums.from_confidences(
+    weighted = dc.metrics.BinSums.from_confidences(
         c, hits, n_bins=n_bins, strategy=strategy, sample_weight=times
     )
-    repeated = dc.BinSums.from_confidences(
+    repeated = dc.metrics.BinSums.from_confidences(
         np.repeat(c, times), np.repeat(hits, times), n_bins=n_bins, strategy=strategy
     )
     np.testing.assert_allclose(weighted.weight, repeated.weight)
@@ -112,13 +112,13 @@ def test_a_weight_equals_a_repetition(strategy, c, n_bins, seed):
 
 def test_quantile_bins_hold_the_same_number_of_rows():
     c = np.random.default_rng(0).random(1000)
-    sums = dc.BinSums.from_confidences(c, _with_hits(c), n_bins=10, strategy="quantile")
+    sums = dc.metrics.BinSums.from_confidences(c, _with_hits(c), n_bins=10, strategy="quantile")
     assert sums.weight.tolist() == [100.0] * 10
 
 
 def test_no_rows_have_no_error():
-    full = dc.BinSums.from_confidences([0.5], [1], n_bins=2)
-    none = dc.BinSums(full.edges, *np.zeros((3, 2)))
+    full = dc.metrics.BinSums.from_confidences([0.5], [1], n_bins=2)
+    none = dc.metrics.BinSums(full.edges, *np.zeros((3, 2)))
     values = [none.calibration_error(norm) for norm in ("l1", "l2", "max")]
     assert np.isnan([*values, none.floor(), none.accuracy, none.mean_confidence]).all()
 
@@ -129,16 +129,16 @@ def test_probabilities_may_be_off_by_rounding_only():
         if fine:
             dc.expected_calibration_error(p, [0])
         else:
-            with pytest.raises(dc.InputError, match="sum to 1"):
+            with pytest.raises(dc.errors.InputError, match="sum to 1"):
                 dc.expected_calibration_error(p, [0])
     above = np.array([[np.nextafter(np.float32(1), np.float32(2)), 0.0]], np.float32)
     assert dc.expected_calibration_error(above, [0]) == 0.0
-    assert dc.confidence_calibration_error(above[:, 0], [1]) == 0.0
+    assert dc.metrics.confidence_calibration_error(above[:, 0], [1]) == 0.0
 
 
 def test_perfect_bins_give_zero():
     c, hits = np.full(4, 0.75), np.array([1, 1, 1, 0])
-    assert dc.confidence_calibration_error(c, hits) == 0.0
+    assert dc.metrics.confidence_calibration_error(c, hits) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_perfect_bins_give_zero():
 )
 def test_floor_is_the_mean_absolute_deviation_of_a_binomial(n, p):
     exact = sum(comb(n, k) * p**k * (1 - p) ** (n - k) * abs(k / n - p) for k in range(n + 1))
-    sums = dc.BinSums.from_confidences(np.full(n, p), np.zeros(n, bool), n_bins=1)
+    sums = dc.metrics.BinSums.from_confidences(np.full(n, p), np.zeros(n, bool), n_bins=1)
     assert sums.floor() == pytest.approx(exact, abs=1e-12)
 
 
@@ -156,9 +156,10 @@ def test_floor_is_the_mean_ece_of_a_calibrated_model(power):
     rng = np.random.default_rng(0)
     c = rng.random(5000) ** power
     eces = [
-        dc.confidence_calibration_error(c, rng.random(5000) < c, n_bins=100) for _ in range(200)
+        dc.metrics.confidence_calibration_error(c, rng.random(5000) < c, n_bins=100)
+        for _ in range(200)
     ]
-    floor = dc.BinSums.from_confidences(c, c > 0, n_bins=100).floor()
+    floor = dc.metrics.BinSums.from_confidences(c, c > 0, n_bins=100).floor()
     assert floor == pytest.approx(np.mean(eces), rel=0.03)
 
 
@@ -189,7 +190,7 @@ def test_scores_are_scikit_learns(seed):
     assert dc.brier_score(p, y, sample_weight=w) == pytest.approx(
         brier_score_loss(y, p, scale_by_half=False, **options)
     )
-    assert dc.accuracy(p, y, sample_weight=w) == pytest.approx(
+    assert dc.metrics.accuracy(p, y, sample_weight=w) == pytest.approx(
         np.average(p.argmax(axis=1) == y, weights=w)
     )
 
@@ -237,15 +238,15 @@ def test_rows_with_a_period_do_not_fool_the_jackknife():
 
 
 def test_a_domain_of_one_row_has_no_standard_error():
-    table = dc.per_domain(dc.accuracy, [[0.9, 0.1]] * 3, [0, 0, 1], ["a", "b", "b"])
+    table = dc.per_domain(dc.metrics.accuracy, [[0.9, 0.1]] * 3, [0, 0, 1], ["a", "b", "b"])
     assert table["n"].tolist() == [1, 2]
     assert np.isnan(table.loc[0, "standard_error"])
     assert np.isnan(table.loc[0, "low"])
 
 
 def test_mean_over_domains():
-    assert dc.mean_over_domains([1.0, np.nan, 3.0]) == (2.0, 1.0, 2)
-    assert np.isnan(dc.mean_over_domains([1.0]).standard_error)
+    assert dc.metrics.mean_over_domains([1.0, np.nan, 3.0]) == (2.0, 1.0, 2)
+    assert np.isnan(dc.metrics.mean_over_domains([1.0]).standard_error)
 
 
 def test_reliability_curve_by_hand():

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import domaincal as dc
 from domaincal.cli import main
-from domaincal.extract import Network, Preprocessing, extract
+from domaincal.vision import Network, Preprocessing, extract
 from torchvision_shim import declare_operators
 from trees import encoded, tiny_imagenet, write_zip
 
@@ -37,12 +37,12 @@ def images(tmp_path: Path) -> Path:
     return write_zip(tmp_path / "tiny" / "all.zip", files).parent
 
 
-def photos(n: int = 40, *, side: int = 16, seed: int = 0) -> dc.ImageSet:
+def photos(n: int = 40, *, side: int = 16, seed: int = 0) -> dc.vision.ImageSet:
     """Images of two classes, bright and dark, in two domains, each its own group."""
     random = np.random.default_rng(seed)
     labels = random.integers(0, 2, n)
     pixels = random.integers(0, 128, (n, side, side, 3)) + 127 * labels[:, None, None, None]
-    return dc.ImageSet(
+    return dc.vision.ImageSet(
         pixels.astype(np.uint8), labels, class_names=["dark", "bright"],
         domains=np.where(np.arange(n) % 3 == 0, "day", "night"), groups=np.arange(n),
     )  # fmt: skip

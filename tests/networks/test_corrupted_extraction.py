@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import domaincal as dc
-from domaincal.extract import Corruptions
+from domaincal.vision import Corruptions
 from networks.conftest import photos, rows, same, small_network
 
 
@@ -13,15 +13,21 @@ def test_clean_rows_are_not_mixed_in_with_corrupted_ones(tmp_path):
     corruptions = Corruptions("cifar", names=["contrast"], severities=[1])
     options = {"network": small_network(32), "images": photos(6, side=32)}
     rows(tmp_path, "rows", **options, corruptions=corruptions)
-    with pytest.raises(dc.InputError, match=r"in corruptions: it was made with \{.*\}, not none;"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"in corruptions: it was made with \{.*\}, not none;"
+    ):
         rows(tmp_path, "rows", **options)
     rows(tmp_path, "clean", **options)
-    with pytest.raises(dc.InputError, match=r"in corruptions: it was made with none, not \{.*\};"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"in corruptions: it was made with none, not \{.*\};"
+    ):
         rows(tmp_path, "clean", **options, corruptions=corruptions)
 
 
 def test_corruptions_need_a_network_for_images_that_are_large_enough(tmp_path):
-    with pytest.raises(dc.InputError, match="small takes images of 16 px, and corruptions need"):
+    with pytest.raises(
+        dc.errors.InputError, match="small takes images of 16 px, and corruptions need"
+    ):
         rows(tmp_path, "rows", corruptions=Corruptions("cifar"))
     assert not (tmp_path / "rows").exists()
 
@@ -32,7 +38,7 @@ def test_corruptions_need_a_network_for_images_that_are_large_enough(tmp_path):
     ({"names": "fog"}, r"names='fog'; give a list, names=\['fog'\]"),
 ])  # fmt: skip
 def test_corruptions_that_are_not_a_list_of_domains(wrong, message):
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         Corruptions("cifar", **wrong)
 
 
@@ -52,7 +58,9 @@ def test_every_image_in_every_domain(tmp_path):
         seen = pixels
         if name != "clean":
             kind, severity = name.rsplit("-", 1)
-            seen = dc.corrupt(torch.from_numpy(pixels), kind, int(severity), constants="cifar")
+            seen = dc.vision.corrupt(
+                torch.from_numpy(pixels), kind, int(severity), constants="cifar"
+            )
             seen = seen.numpy()
         logits, _ = network.outputs(network.preprocessing.normalise(torch.from_numpy(seen)))
         np.testing.assert_allclose(data.logits[data.domains == name], logits, rtol=1e-4, atol=1e-6)
@@ -71,7 +79,7 @@ def test_corruptions_of_images_of_several_domains(tmp_path):
 
 
 def test_images_that_are_too_many_to_keep_are_decoded_again(tmp_path, monkeypatch):
-    from domaincal.extract import batches
+    from domaincal.vision import image_batches as batches
 
     network, images = small_network(32), photos(7, side=32)
     options = {"corruptions": Corruptions("cifar", names=["contrast"]), "batch_size": 4}

@@ -12,13 +12,13 @@ import pytest
 import torch
 
 import domaincal as dc
-from domaincal.extract import Corruptions, Network, Preprocessing, extract
+from domaincal.vision import Corruptions, Network, Preprocessing, extract
 from networks.conftest import photos, rows, same, small_network
 
 PLAIN = Preprocessing(side=16)
 
 
-def darker() -> dc.ImageSet:
+def darker() -> dc.vision.ImageSet:
     """The same labels, other pixels."""
     images = photos()
     images.images = images.images // 2
@@ -63,8 +63,10 @@ def test_images_of_some_of_the_classes_have_the_numbers_of_the_network(tmp_path)
     assert data.logits.shape == (40, 3)
 
 
-def without_labels(images: dc.ImageSet, **options) -> dc.ImageSet:
-    return dc.ImageSet(images.images, domains=images.domains, groups=images.groups, **options)
+def without_labels(images: dc.vision.ImageSet, **options) -> dc.vision.ImageSet:
+    return dc.vision.ImageSet(
+        images.images, domains=images.domains, groups=images.groups, **options
+    )
 
 
 @pytest.mark.parametrize("known", [None, ("dark", "bright")])
@@ -88,13 +90,15 @@ def test_images_without_labels_of_some_of_the_classes(tmp_path):
     two = without_labels(photos(), class_names=["dark", "bright"], columns=[3, 1])
     data = rows(tmp_path, "columns", wide, two)
     np.testing.assert_array_equal(data.logits, every[:, [3, 1]])
-    with pytest.raises(dc.InputError, match="the network has 5 outputs, but the images are of 2"):
+    with pytest.raises(
+        dc.errors.InputError, match="the network has 5 outputs, but the images are of 2"
+    ):
         rows(tmp_path, "wrong", wide, without_labels(photos(), class_names=["dark", "bright"]))
     wide.class_names = ("a", "bright", "b", "dark", "c")
     data = rows(tmp_path, "known", wide, without_labels(photos(), class_names=["dark", "bright"]))
     np.testing.assert_array_equal(data.logits, every)
     assert data.class_names == wide.class_names
-    with pytest.raises(dc.InputError, match="class 'grey', which the network does not know"):
+    with pytest.raises(dc.errors.InputError, match="class 'grey', which the network does not know"):
         rows(tmp_path, "wrong", wide, without_labels(photos(), class_names=["grey"]))
 
 
@@ -114,7 +118,7 @@ def test_images_without_labels_are_not_mixed_with_others(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         rows(tmp_path, "rows", images=without_labels(begun), batch_size=2)
     assert len(dc.Store(tmp_path / "rows")) == 38
-    with pytest.raises(dc.InputError, match="differs in images: it was made with"):
+    with pytest.raises(dc.errors.InputError, match="differs in images: it was made with"):
         rows(tmp_path, "rows", images=photos())
     whole = rows(tmp_path, "rows", images=without_labels(photos()))
     np.testing.assert_array_equal(whole.logits, rows(tmp_path, "whole").logits)
@@ -139,8 +143,12 @@ class Failing:
 @pytest.mark.parametrize("n_jobs", [0, 2])
 def test_what_is_done_before_an_error_is_kept(n_jobs, tmp_path):
     images = photos()
-    images.images = Failing(dc.FileFormatError("photo 38 cannot be decoded; mend or remove it."))
-    with pytest.raises(dc.FileFormatError, match=r"^photo 38 cannot be decoded; mend or remove it"):
+    images.images = Failing(
+        dc.errors.FileFormatError("photo 38 cannot be decoded; mend or remove it.")
+    )
+    with pytest.raises(
+        dc.errors.FileFormatError, match=r"^photo 38 cannot be decoded; mend or remove it"
+    ):
         rows(tmp_path, "rows", images=images, batch_size=2, n_jobs=n_jobs)
     assert len(dc.Store(tmp_path / "rows")) == 38
 
@@ -154,7 +162,7 @@ def test_what_is_done_before_ctrl_c_is_kept(tmp_path):
 
 
 def test_a_shard_is_closed_after_a_while(tmp_path, monkeypatch):
-    from domaincal.extract import extraction
+    from domaincal.vision.extraction import extract as extraction
 
     monkeypatch.setattr(extraction, "_SHARD_SECONDS", 0.0)
     rows(tmp_path, "rows", batch_size=10)
@@ -163,14 +171,18 @@ def test_a_shard_is_closed_after_a_while(tmp_path, monkeypatch):
 
 def test_only_the_classes_of_the_set_are_kept(tmp_path):
     images, wide = photos(), small_network(n_classes=5)
-    two = dc.ImageSet(images.images, images.labels, class_names=images.class_names, columns=[3, 1])
+    two = dc.vision.ImageSet(
+        images.images, images.labels, class_names=images.class_names, columns=[3, 1]
+    )
     data = rows(tmp_path, "rows", wide, two)
-    every = dc.ImageSet(images.images, images.labels, class_names=list("abcde"))
+    every = dc.vision.ImageSet(images.images, images.labels, class_names=list("abcde"))
     np.testing.assert_array_equal(data.logits, rows(tmp_path, "all", wide, every).logits[:, [3, 1]])
-    with pytest.raises(dc.InputError, match="the network has 5 outputs, but the images are of 2"):
+    with pytest.raises(
+        dc.errors.InputError, match="the network has 5 outputs, but the images are of 2"
+    ):
         rows(tmp_path, "wrong", wide, images)
     wide.class_names = tuple("abcde")
-    with pytest.raises(dc.InputError, match="class 'dark', which the network does not know"):
+    with pytest.raises(dc.errors.InputError, match="class 'dark', which the network does not know"):
         rows(tmp_path, "wrong", wide, images)
 
 
@@ -194,7 +206,9 @@ def test_a_complete_store_is_left_alone(tmp_path):
 )
 def test_rows_of_something_else_are_not_mixed_in(changed, what, tmp_path):
     rows(tmp_path, "rows", images=photos(40))
-    with pytest.raises(dc.InputError, match=f"rows differs in {what}.*, not .*; choose another"):
+    with pytest.raises(
+        dc.errors.InputError, match=f"rows differs in {what}.*, not .*; choose another"
+    ):
         rows(tmp_path, "rows", **{"images": photos(40), **changed})
 
 
@@ -203,13 +217,13 @@ def test_a_damaged_shard_is_noticed_when_it_goes_on(file, tmp_path):
     rows(tmp_path, "rows")
     path = tmp_path / "rows" / "part-00000" / file
     path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(dc.FileFormatError, match=file):
+    with pytest.raises(dc.errors.FileFormatError, match=file):
         extract(small_network(), photos(), tmp_path / "rows", device="cpu", n_jobs=0)
 
 
 @pytest.mark.parametrize("name", ["rows.npz", "rows.CSV", "rows.safetensors"])
 def test_a_store_is_not_named_like_a_file(name, tmp_path):
-    with pytest.raises(dc.InputError, match="name it rows, and convert"):
+    with pytest.raises(dc.errors.InputError, match="name it rows, and convert"):
         rows(tmp_path, name)
     assert not (tmp_path / name).exists()
     assert len(rows(tmp_path, "rows.v2")) == 40
@@ -217,7 +231,9 @@ def test_a_store_is_not_named_like_a_file(name, tmp_path):
 
 def test_a_folder_that_is_no_store(tmp_path):
     (tmp_path / "rows").mkdir()
-    with pytest.raises(dc.FileFormatError, match=r"no complete store.*; choose another folder"):
+    with pytest.raises(
+        dc.errors.FileFormatError, match=r"no complete store.*; choose another folder"
+    ):
         rows(tmp_path, "rows")
 
 
@@ -243,14 +259,14 @@ def test_state_of_a_module_that_is_no_tensor_counts(tmp_path):
 
 def test_images_need_a_size(tmp_path):
     network = Network(small_network().module, "5")
-    with pytest.raises(dc.InputError, match="does not say what it expects of images"):
+    with pytest.raises(dc.errors.InputError, match="does not say what it expects of images"):
         rows(tmp_path, "rows", network)
 
 
 def test_a_device_that_is_not_there(tmp_path):
-    with pytest.raises(dc.InputError, match="device='abacus' cannot be used"):
+    with pytest.raises(dc.errors.InputError, match="device='abacus' cannot be used"):
         rows(tmp_path, "rows", device="abacus")
-    with pytest.raises(dc.InputError, match="device='meta' cannot be used"):
+    with pytest.raises(dc.errors.InputError, match="device='meta' cannot be used"):
         rows(tmp_path, "rows", device="meta")
 
 
@@ -258,7 +274,7 @@ KILLED = """
 import sys, time
 sys.path[:0] = [{tests!r}]
 from networks.conftest import photos, rows, same, small_network
-from domaincal.extract import extract
+from domaincal.vision import extract
 
 images = photos(120)
 class Slow:
@@ -308,21 +324,25 @@ def test_nothing_is_left_changed(tmp_path):
 def test_rows_of_another_layer_or_of_other_columns_are_not_mixed_in(tmp_path):
     images = photos()
     rows(tmp_path, "layer", Network(small_network().module, "5", preprocessing=PLAIN))
-    with pytest.raises(dc.InputError, match="differs in layer: it was made with '5', not '4'"):
+    with pytest.raises(
+        dc.errors.InputError, match="differs in layer: it was made with '5', not '4'"
+    ):
         rows(tmp_path, "layer", Network(small_network().module, "4", preprocessing=PLAIN))
-    with pytest.raises(dc.InputError, match="layer='4', but the Network has one: '5'"):
+    with pytest.raises(dc.errors.InputError, match="layer='4', but the Network has one: '5'"):
         rows(tmp_path, "layer", layer="4")
     wide = small_network(n_classes=5)
     chosen = [
-        dc.ImageSet(images.images, images.labels, class_names=["a", "b"], columns=columns)
+        dc.vision.ImageSet(images.images, images.labels, class_names=["a", "b"], columns=columns)
         for columns in ([0, 2], [3, 1], [3, 7], [-1, 0])
     ]
     rows(tmp_path, "columns", wide, chosen[0])
-    with pytest.raises(dc.InputError, match=r"differs in columns: .* \[0, 2\], not \[3, 1\]"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"differs in columns: .* \[0, 2\], not \[3, 1\]"
+    ):
         rows(tmp_path, "columns", wide, chosen[1])
-    with pytest.raises(dc.InputError, match="5 outputs, but columns of the images name 7"):
+    with pytest.raises(dc.errors.InputError, match="5 outputs, but columns of the images name 7"):
         rows(tmp_path, "new", wide, chosen[2])
-    with pytest.raises(dc.InputError, match="columns of the images are no outputs"):
+    with pytest.raises(dc.errors.InputError, match="columns of the images are no outputs"):
         rows(tmp_path, "new", wide, chosen[3])
 
 
@@ -333,7 +353,9 @@ def test_rows_of_another_layer_or_of_other_columns_are_not_mixed_in(tmp_path):
 def test_images_that_are_no_bytes_of_three_channels(pixels, tmp_path):
     images = photos(4)
     images.images = pixels
-    with pytest.raises(dc.InputError, match=r"images must be uint8 of shape \(height, width, 3\)"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"images must be uint8 of shape \(height, width, 3\)"
+    ):
         rows(tmp_path, "rows", images=images)
 
 
@@ -344,7 +366,7 @@ def test_an_error_of_the_disk_reaches_the_caller(tmp_path, monkeypatch):
 
 
 def test_images_are_kept_in_a_part_of_the_memory(monkeypatch):
-    from domaincal.extract import batches
+    from domaincal.vision import image_batches as batches
 
     assert 0 < batches._kept_bytes(torch.device("cpu")) <= batches._KEPT_BYTES
     pages = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import domaincal as dc
-from domaincal.extract import Corruptions, extract
+from domaincal.vision import Corruptions, extract
 from networks.conftest import photos, rows, same, small_network
 
 
@@ -48,11 +48,13 @@ def test_progress_of_a_loader_is_tracked(tmp_path):
 def test_a_loader_in_another_order_is_noticed(tmp_path):
     batches = [(torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 0, 1]))] * 2
     rows(tmp_path, "rows", images=batches[:1])
-    with pytest.raises(dc.InputError, match=r"other labels than .* from row 0 on; .*shuffle=False"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"other labels than .* from row 0 on; .*shuffle=False"
+    ):
         rows(tmp_path, "rows", images=[(batches[0][0], torch.tensor([1, 0, 1, 0])), batches[1]])
-    with pytest.raises(dc.InputError, match=r"gives 2 rows, and .* has 4; load the same"):
+    with pytest.raises(dc.errors.InputError, match=r"gives 2 rows, and .* has 4; load the same"):
         rows(tmp_path, "rows", images=[(batches[0][0][:2], batches[0][1][:2])])
-    with pytest.raises(dc.InputError, match="the loader gives no batch"):
+    with pytest.raises(dc.errors.InputError, match="the loader gives no batch"):
         rows(tmp_path, "none", images=[])
     assert len(rows(tmp_path, "rows", images=batches)) == 8
 
@@ -70,7 +72,7 @@ def test_a_loader_without_labels(domains, tmp_path):
     assert (done.n_kept, done.n_rows) == (2, 8)
     np.testing.assert_allclose(done.store.read().logits, whole.logits, rtol=1e-5)
     np.testing.assert_array_equal(done.store.read().domains, whole.domains)
-    with pytest.raises(dc.InputError, match=r"gives 4 rows, and .* has 8; load the same"):
+    with pytest.raises(dc.errors.InputError, match=r"gives 4 rows, and .* has 8; load the same"):
         rows(tmp_path, "whole", images=batches[:1])
 
 
@@ -78,15 +80,23 @@ def test_a_loader_that_gives_something_else_than_the_store_has(tmp_path):
     pixels, labels = torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 0, 1])
     rows(tmp_path, "rows", images=[(pixels, None, list("aabb"))])
     rows(tmp_path, "labels", images=[(pixels, labels, list("aabb"))])
-    with pytest.raises(dc.InputError, match=r"other domains than .* from row 0 on; .*shuffle=Fal"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"other domains than .* from row 0 on; .*shuffle=Fal"
+    ):
         rows(tmp_path, "rows", images=[(pixels, None, list("abab"))])
-    with pytest.raises(dc.InputError, match=r"other domains than .* from row 0 on"):
+    with pytest.raises(dc.errors.InputError, match=r"other domains than .* from row 0 on"):
         rows(tmp_path, "labels", images=[(pixels, labels, list("abab"))])
-    with pytest.raises(dc.InputError, match=r"gives no domains, and .*rows has some; load the sam"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"gives no domains, and .*rows has some; load the sam"
+    ):
         rows(tmp_path, "rows", images=[(pixels, None)])
-    with pytest.raises(dc.InputError, match=r"gives labels, and .*rows has none; load the same"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"gives labels, and .*rows has none; load the same"
+    ):
         rows(tmp_path, "rows", images=[(pixels, labels, list("aabb"))])
-    with pytest.raises(dc.InputError, match=r"gives no labels, and .*labels has some; load the"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"gives no labels, and .*labels has some; load the"
+    ):
         rows(tmp_path, "labels", images=[(pixels, None, list("aabb"))])
 
 
@@ -100,7 +110,7 @@ def test_a_loader_that_gives_something_else_than_the_store_has(tmp_path):
 )
 def test_batches_that_differ_in_what_they_give(first, second, what, tmp_path):
     pixels = torch.randn(2, 3, 16, 16)
-    with pytest.raises(dc.InputError, match=f"the loader gives {what}; give the same"):
+    with pytest.raises(dc.errors.InputError, match=f"the loader gives {what}; give the same"):
         rows(tmp_path, "rows", images=[(pixels, *first), (pixels, *second)])
 
 
@@ -111,9 +121,9 @@ def test_a_module_and_its_layer(tmp_path):
     data = done.store.read()
     assert data.features.shape == (4, 6)
     assert data.domains is None
-    with pytest.raises(dc.InputError, match="layer is None"):
+    with pytest.raises(dc.errors.InputError, match="layer is None"):
         extract(module, batches, tmp_path / "other", device="cpu")
-    with pytest.raises(dc.InputError, match="corruptions are for an ImageSet"):
+    with pytest.raises(dc.errors.InputError, match="corruptions are for an ImageSet"):
         extract(
             module, batches, tmp_path / "other", layer="5", corruptions=Corruptions("cifar"),
             device="cpu",
@@ -122,7 +132,7 @@ def test_a_module_and_its_layer(tmp_path):
 
 @pytest.mark.parametrize("batch", [torch.zeros(2, 3, 16, 16), (torch.zeros(2, 3, 16, 16),)])
 def test_loaders_that_give_something_else(batch, tmp_path):
-    with pytest.raises(dc.InputError, match=r"it must give \(images, labels\)"):
+    with pytest.raises(dc.errors.InputError, match=r"it must give \(images, labels\)"):
         extract(small_network(), [batch], tmp_path / "rows", device="cpu")
 
 
@@ -135,12 +145,12 @@ def test_numbers_that_are_no_pixels_stay_whole(tmp_path):
 
 def test_what_is_no_network(tmp_path):
     batches = [(torch.zeros(2, 3), [0, 1])]
-    with pytest.raises(dc.InputError, match="got 'resnet-50'; create_network"):
+    with pytest.raises(dc.errors.InputError, match="got 'resnet-50'; create_network"):
         extract("resnet-50", batches, tmp_path / "rows")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says that it is old
         scripted = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(3, 2)))
-    with pytest.raises(dc.InputError, match="that is not compiled by torch"):
+    with pytest.raises(dc.errors.InputError, match="that is not compiled by torch"):
         extract(scripted, batches, tmp_path / "rows", layer="0")
 
 
@@ -149,7 +159,7 @@ def test_what_is_no_network(tmp_path):
     (torch.zeros(0, 3), "gives a batch without images"),
 ])  # fmt: skip
 def test_batches_that_are_no_tensor_of_images(images, message, tmp_path):
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         rows(tmp_path, "rows", images=[(images, [0, 1][: len(images)], [])])
 
 
@@ -164,21 +174,23 @@ def test_two_extractions_into_one_store(tmp_path):
         store.append(other)  # meanwhile, by somebody else
         yield batches[1]
 
-    with pytest.raises(dc.InputError, match=r"has \d rows and not \d: somebody else writes to it"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"has \d rows and not \d: somebody else writes to it"
+    ):
         extract(small_network(), loader(), store, device="cpu", shard_rows=1)
     assert len(store) in (4, 8)  # whoever of the two was first
 
 
 def test_batches_whose_parts_differ_in_length(tmp_path):
     batch = (torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 0]))
-    with pytest.raises(dc.InputError, match="gives 4 images and 3 labels in one batch"):
+    with pytest.raises(dc.errors.InputError, match="gives 4 images and 3 labels in one batch"):
         rows(tmp_path, "rows", images=[batch])
 
 
 def test_groups_of_a_loader_are_compared(tmp_path):
     pixels, labels, domains = torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 0, 1]), list("aabb")
     rows(tmp_path, "rows", images=[(pixels[:2], labels[:2], domains[:2], [1, 2])])
-    with pytest.raises(dc.InputError, match=r"other groups than .* from row 0 on"):
+    with pytest.raises(dc.errors.InputError, match=r"other groups than .* from row 0 on"):
         rows(tmp_path, "rows", images=[(pixels, labels, domains, [7, 8, 9, 9])])
     whole = rows(tmp_path, "rows", images=[(pixels, labels, domains, [1, 2, 9, 9])])
     assert whole.groups.tolist() == [1, 2, 9, 9]
@@ -187,7 +199,7 @@ def test_groups_of_a_loader_are_compared(tmp_path):
 def test_a_batch_that_is_there_in_part_is_compared(tmp_path):
     pixels = torch.randn(4, 3, 16, 16)
     rows(tmp_path, "rows", images=[(pixels[:2], torch.tensor([0, 1]))])
-    with pytest.raises(dc.InputError, match=r"other labels than .* from row 0 on"):
+    with pytest.raises(dc.errors.InputError, match=r"other labels than .* from row 0 on"):
         rows(tmp_path, "rows", images=[(pixels, torch.tensor([1, 1, 0, 0]))])
 
 

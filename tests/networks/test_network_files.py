@@ -8,7 +8,7 @@ import torch
 
 import domaincal as dc
 from domaincal._files import read_tensors, write_tensors
-from domaincal.extract import ARCHITECTURES, create_network, load_network, save_network
+from domaincal.vision import ARCHITECTURES, create_network, load_network, save_network
 from networks.conftest import small_network
 
 
@@ -44,10 +44,12 @@ def test_a_name_that_stands_for_something_else_now(now, tmp_path, monkeypatch):
 
 
 def test_files_that_are_no_network(tmp_path):
-    with pytest.raises(dc.InputError, match="there is no file"):
+    with pytest.raises(dc.errors.InputError, match="there is no file"):
         load_network(tmp_path / "none.safetensors")
     write_tensors(tmp_path / "other.safetensors", {"x": np.zeros(2)}, {})
-    with pytest.raises(dc.FileFormatError, match=r"other\.safetensors is no network of domaincal"):
+    with pytest.raises(
+        dc.errors.FileFormatError, match=r"other\.safetensors is no network of domaincal"
+    ):
         load_network(tmp_path / "other.safetensors")
 
 
@@ -64,14 +66,15 @@ def test_weights_that_are_not_all_there(saved, tmp_path):
     path = tmp_path / "cut.safetensors"
     write_tensors(path, {k: v for k, v in tensors.items() if k != "fc.weight"}, texts)
     with pytest.raises(
-        dc.FileFormatError, match=r"cut.* not those of resnet10t .*fc\.weight.*install the version"
+        dc.errors.FileFormatError,
+        match=r"cut.* not those of resnet10t .*fc\.weight.*install the version",
     ):
         load_network(path)
 
 
 def test_a_newer_network_file(saved, tmp_path):
     write_tensors(tmp_path / "new.safetensors", saved[0], {**saved[1], "version": "2"})
-    with pytest.raises(dc.FileFormatError, match=r"new.* of version 2 .* upgrade domaincal"):
+    with pytest.raises(dc.errors.FileFormatError, match=r"new.* of version 2 .* upgrade domaincal"):
         load_network(tmp_path / "new.safetensors")
 
 
@@ -108,7 +111,7 @@ def test_headers_that_are_damaged(place, value, message, saved, tmp_path):
     path = tmp_path / "damaged.safetensors"
     write_tensors(path, tensors, {**texts, "network": json.dumps(header)})
     with pytest.raises(
-        dc.FileFormatError, match=rf"damaged\.safetensors cannot be read \({message}.*train"
+        dc.errors.FileFormatError, match=rf"damaged\.safetensors cannot be read \({message}.*train"
     ) as caught:
         load_network(path)
     assert "again" in str(caught.value)
@@ -120,10 +123,12 @@ def test_headers_that_are_no_header(text, saved, tmp_path):
     texts = {k: v for k, v in texts.items() if k != "network"}
     path = tmp_path / "damaged.safetensors"
     write_tensors(path, tensors, texts if text is None else {**texts, "network": text})
-    with pytest.raises(dc.FileFormatError, match=r"damaged\.safetensors cannot be read .*again"):
+    with pytest.raises(
+        dc.errors.FileFormatError, match=r"damaged\.safetensors cannot be read .*again"
+    ):
         load_network(path)
 
 
 def test_a_module_of_the_users_is_not_saved_here(tmp_path):
-    with pytest.raises(dc.InputError, match="save its module with torch"):
+    with pytest.raises(dc.errors.InputError, match="save its module with torch"):
         save_network(small_network(), tmp_path / "x.safetensors")

@@ -10,8 +10,9 @@ import torch
 import domaincal as dc
 from domaincal._files import read_tensor_metadata
 from domaincal.experiments.tiny_imagenet_c import tiny_imagenet_c
-from domaincal.extract import Network, create_network, extraction, load_network, save_network
-from domaincal.io.network_header import NetworkHeader
+from domaincal.vision import Network, create_network, load_network, save_network
+from domaincal.vision.extraction import extract as extraction
+from domaincal.vision.networks.header import NetworkHeader
 from networks.conftest import run
 from trees import encoded, tiny_imagenet, write_tree
 
@@ -23,7 +24,7 @@ QUICK = ("--network", SMALL, "--side", "32", "--epochs", "1", "--device", "cpu",
 @pytest.fixture
 def network(tmp_path):
     """A file of a network for these images."""
-    names = dc.TinyImageNet(_tree(tmp_path / "names"), "val").class_names
+    names = dc.vision.TinyImageNet(_tree(tmp_path / "names"), "val").class_names
     path = tmp_path / "network.safetensors"
     save_network(create_network(SMALL, class_names=names, side=32, stem="small"), path)
     return path
@@ -120,8 +121,8 @@ def test_the_number_of_processes_is_the_one_that_was_asked_for(
         asked.append(n_jobs)
         return 0
 
-    for module in ("extraction", "training"):
-        monkeypatch.setattr(f"domaincal.extract.{module}.worker_count", worker_count)
+    for module in ("extraction.extract", "training.train"):
+        monkeypatch.setattr(f"domaincal.vision.{module}.worker_count", worker_count)
     run("train", "tiny-imagenet", images, tmp_path / "n.safetensors", *QUICK, "--jobs", "3")
     options = ("--network", network, "--device", "cpu")
     run("extract", "tiny-imagenet", images, tmp_path / "rows", *options, "--jobs", "5")

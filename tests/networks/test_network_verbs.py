@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import domaincal as dc
-from domaincal.extract import load_network
+from domaincal.vision import load_network
 from networks.conftest import run
 from trees import encoded, tiny_imagenet, write_tree, write_zip
 
@@ -167,18 +167,18 @@ def test_the_experiment_makes_what_it_needs_once(images, tmp_path):
     assert "there is no network 'Large' in small; choose from Small, Other" in run(
         *make, "--network", "Large", status=1
     )
-    table = dc.read_experiment(definition, data=images)
+    table = dc.experiments.read_experiment(definition, data=images)
     assert [source.network for source in table.sources] == ["Small", "Other constants"]
     said = json.loads((out / "provenance.json").read_text())[0]
     assert said["rows"]["Small"][0]["weights"] == load_network(network).checksum()
     # Results are of images, wherever these are; of other images, there are none yet.
     known = table.sources[0].identity(0)
     moved = images.rename(tmp_path / "elsewhere")
-    assert dc.read_experiment(definition, data=moved).sources[0].identity(0) == known
+    assert dc.experiments.read_experiment(definition, data=moved).sources[0].identity(0) == known
     assert set(known["images"]) == {"train", "val"}
     assert known["images"]["train"] != known["images"]["val"]
     write_zip(moved / "all.zip", tiny_imagenet(picture=partial(encoded, side=64), per_class=3))
-    assert dc.read_experiment(definition, data=moved).sources[0].identity(0) != known
+    assert dc.experiments.read_experiment(definition, data=moved).sources[0].identity(0) != known
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ def test_an_experiment_that_is_wrong_trains_nothing(written, message, images, tm
 
 
 def test_the_shipped_experiment_knows_the_seven():
-    experiment = dc.read_experiment("tiny-imagenet-c")
+    experiment = dc.experiments.read_experiment("tiny-imagenet-c")
     assert len(experiment.sources) == 7
     assert experiment.bins == 100
     assert np.all([method.name for method in experiment.methods][:3] == ["MSP", "TS", "MD-TS"])
-    assert len(dc.read_experiment("tiny-imagenet-c-mild").sources) == 1
+    assert len(dc.experiments.read_experiment("tiny-imagenet-c-mild").sources) == 1

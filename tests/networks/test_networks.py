@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 import domaincal as dc
-from domaincal.extract import ARCHITECTURES, Network, Preprocessing, create_network, extract
+from domaincal.vision import ARCHITECTURES, Network, Preprocessing, create_network, extract
 from networks.conftest import photos, small_network
 
 SEVEN = [
@@ -26,7 +26,7 @@ def test_the_paper_has_seven_networks():
 def test_logits_and_features_of_the_seven(name, n_features, tmp_path):
     """Random weights, two images, each network's own size: what timm's own functions give."""
     network = create_network(name, class_names=["a", "b", "c"])
-    images = dc.ImageSet(
+    images = dc.vision.ImageSet(
         np.random.default_rng(0).integers(0, 256, (2, 90, 120, 3)).astype(np.uint8),
         [0, 2], class_names=["a", "b", "c"], domains=["x", "y"],
     )  # fmt: skip
@@ -101,7 +101,9 @@ def test_the_last_layer_works_in_single_precision():
 
 
 def test_a_layer_that_is_not_there():
-    with pytest.raises(dc.InputError, match="no layer 'fc'; name its last one, perhaps one of 5"):
+    with pytest.raises(
+        dc.errors.InputError, match="no layer 'fc'; name its last one, perhaps one of 5"
+    ):
         Network(small_network().module, "fc")
 
 
@@ -116,7 +118,7 @@ def test_a_layer_that_is_not_there():
 )  # fmt: skip
 def test_logits_of_another_shape(added, message):
     network = Network(small_network().module.append(added), "5")
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         network.outputs(torch.zeros(3, 3, 16, 16))
 
 
@@ -149,9 +151,9 @@ def test_outputs_that_are_no_tensor(made, kind, tmp_path, monkeypatch):
     monkeypatch.setattr(Preprocessing, "cut", None)  # decoding would fail
     network = Network(Wrapped(made), "inner.5", preprocessing=Preprocessing(side=16))
     message = f"gives a {kind}, not logits alone; wrap it .*'inner.inner.5'"
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         extract(network, photos(), tmp_path / "rows", device="cpu", n_jobs=0)
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         network.outputs(torch.zeros(2, 3, 16, 16))
 
     class Logits(torch.nn.Module):
@@ -195,7 +197,7 @@ class Calling(torch.nn.Module):
     ],
 )
 def test_last_layers_that_are_called_in_another_way(call, message, precision):
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         Network(Calling(call), "head").outputs(torch.zeros(4, 3, 4, 4), precision)
 
 
@@ -209,7 +211,7 @@ class Scaled(torch.nn.Linear):
 def test_a_last_layer_that_takes_a_tuple():
     module = Calling(lambda head, x: head((x, 2.0)))
     module.head = Scaled(4, 2)
-    with pytest.raises(dc.InputError, match="'head' is called with a tuple first"):
+    with pytest.raises(dc.errors.InputError, match="'head' is called with a tuple first"):
         Network(module, "head").outputs(torch.zeros(3, 3, 4, 4))
 
 
@@ -225,14 +227,20 @@ def test_more_arguments_of_the_last_layer_are_passed_on_in_half_precision(call):
 
 def test_images_of_other_classes_are_noticed_before_any_is_decoded(tmp_path, monkeypatch):
     monkeypatch.setattr(Preprocessing, "cut", None)
-    with pytest.raises(dc.InputError, match="the network has 3 outputs, but the images are of 2"):
+    with pytest.raises(
+        dc.errors.InputError, match="the network has 3 outputs, but the images are of 2"
+    ):
         extract(small_network(n_classes=3), photos(), tmp_path / "rows", device="cpu", n_jobs=0)
 
 
 def test_names_that_timm_does_not_know():
-    with pytest.raises(dc.InputError, match=r"no network 'resnet-51'; choose from resnet-50, "):
+    with pytest.raises(
+        dc.errors.InputError, match=r"no network 'resnet-51'; choose from resnet-50, "
+    ):
         create_network("resnet-51")
-    with pytest.raises(dc.InputError, match=r"no network 'resnet50.x' \(Invalid pretrained tag"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"no network 'resnet50.x' \(Invalid pretrained tag"
+    ):
         create_network("resnet50.x")
 
 
@@ -245,14 +253,14 @@ def test_names_that_timm_does_not_know():
 )
 def test_networks_that_have_not_one_last_layer(name, message, monkeypatch):
     monkeypatch.setattr(timm, "create_model", None)  # neither made nor downloaded before
-    with pytest.raises(dc.InputError, match=f"{name} {message}"):
+    with pytest.raises(dc.errors.InputError, match=f"{name} {message}"):
         create_network(name, class_names=["a", "b"], pretrained=True)
 
 
 def test_a_network_without_classes_needs_some(monkeypatch):
     monkeypatch.setattr(timm, "create_model", None)
     with pytest.raises(
-        dc.InputError, match=r"vit_small_patch14_dinov2 has no classes .*class_names"
+        dc.errors.InputError, match=r"vit_small_patch14_dinov2 has no classes .*class_names"
     ):
         create_network("vit_small_patch14_dinov2")
 
@@ -277,7 +285,7 @@ def test_other_networks_take_the_side_that_is_asked_for(name):
     ("resnet10t", {"class_names": ["a"]}, "class_names has 1 name"),
 ])  # fmt: skip
 def test_sides_and_stems_that_a_network_does_not_take(name, options, message):
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         create_network(name, **{"class_names": ["a", "b", "c"], **options})
 
 
@@ -300,7 +308,7 @@ def test_random_weights_follow_the_seed():
     ],
 )
 def test_preprocessing_refuses(wrong, message):
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         Preprocessing(**wrong)
 
 

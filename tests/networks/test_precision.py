@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import domaincal as dc
-from domaincal.extract import Network, extract
+from domaincal.vision import Network, extract
 from networks.conftest import photos, rows, small_network
 
 
@@ -15,7 +15,9 @@ def test_values_that_are_not_finite(tmp_path):
     network = small_network()
     with torch.no_grad():
         network.module[5].weight[0, 0] = torch.inf
-    with pytest.raises(dc.InputError, match="gives values that are not finite; check its weights"):
+    with pytest.raises(
+        dc.errors.InputError, match="gives values that are not finite; check its weights"
+    ):
         rows(tmp_path, "rows", network)
 
 
@@ -64,7 +66,9 @@ def test_features_that_float16_cannot_hold(tmp_path):
     network, batches = beyond_half_precision()
     with torch.no_grad():
         network.module[1].weight.fill_(1e4)
-    with pytest.raises(dc.InputError, match="in float16, as they are stored; pass precision='fl"):
+    with pytest.raises(
+        dc.errors.InputError, match="in float16, as they are stored; pass precision='fl"
+    ):
         rows(tmp_path, "rows", network, batches, precision="float16")
     assert len(dc.Store(tmp_path / "rows")) == 4  # the batch before it
 
@@ -73,7 +77,7 @@ def test_features_that_float16_cannot_hold(tmp_path):
 def test_rows_before_values_that_are_not_finite_are_kept(bad, tmp_path):
     _, batches = beyond_half_precision()
     batches[bad][0][0] = torch.nan
-    with pytest.raises(dc.InputError, match="not finite"):
+    with pytest.raises(dc.errors.InputError, match="not finite"):
         rows(tmp_path, "rows", images=batches)
     assert len(dc.Store(tmp_path / "rows")) == 4 * bad
 
@@ -84,7 +88,9 @@ def test_infinite_features_are_noticed(tmp_path):
         network.module[5].weight.zero_()
         network.module[1].weight.fill_(1e30)
         network.module[0].weight.mul_(1e30)
-    with pytest.raises(dc.InputError, match="gives values that are not finite; check its weights"):
+    with pytest.raises(
+        dc.errors.InputError, match="gives values that are not finite; check its weights"
+    ):
         rows(tmp_path, "rows", network)
 
 
@@ -97,7 +103,7 @@ def test_an_error_of_a_shard_is_raised_before_the_next_is_full(tmp_path):
             yield torch.full((1, 3, 16, 16), torch.nan if k == 0 else 1.0), torch.tensor([0])
             time.sleep(0.005)
 
-    with pytest.raises(dc.InputError, match="not finite"):
+    with pytest.raises(dc.errors.InputError, match="not finite"):
         extract(small_network(), loader(), tmp_path / "rows", device="cpu", shard_rows=500)
     assert len(shown) < 1000
 
@@ -123,13 +129,15 @@ def test_modules_whose_weights_are_not_float32(kind, precision, other, tmp_path)
     done = extract(network, photos(), tmp_path / "rows", device="cpu", n_jobs=0)
     assert (done.precision, done.store.provenance["precision"]) == (precision, precision)
     np.testing.assert_allclose(done.store.read().logits, exact.logits, atol=0.05)
-    with pytest.raises(dc.InputError, match=rf"precision='{other}', but the weights .* leave prec"):
+    with pytest.raises(
+        dc.errors.InputError, match=rf"precision='{other}', but the weights .* leave prec"
+    ):
         rows(tmp_path, "other", network, precision=other)
-    with pytest.raises(dc.InputError, match="exact differs in weights"):
+    with pytest.raises(dc.errors.InputError, match="exact differs in weights"):
         rows(tmp_path, "exact", network)
 
 
 def test_half_precision_of_the_module_itself_cannot_be_left(tmp_path):
     network, batches = beyond_half_precision()
-    with pytest.raises(dc.InputError, match=r"not finite; check .* call module.float\(\)"):
+    with pytest.raises(dc.errors.InputError, match=r"not finite; check .* call module.float\(\)"):
         rows(tmp_path, "rows", Network(network.module.half(), "5"), batches)

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import domaincal as dc
-from domaincal.extract import create_network, load_network, train
-from domaincal.extract.crops import random_crops
-from domaincal.extract.training import learning_rates
+from domaincal.vision import create_network, load_network, train
+from domaincal.vision.training.random_crops import random_crops
+from domaincal.vision.training.train import learning_rates
 from networks.conftest import photos, small_network
 
 FAST = {"device": "cpu", "n_jobs": 0, "batch_size": 16, "learning_rate": 0.02}
@@ -53,7 +53,7 @@ def test_the_seed_decides(schedule, tmp_path):
 
 
 def test_images_that_are_too_many_to_keep_are_decoded_for_each_epoch(tmp_path, monkeypatch):
-    from domaincal.extract import batches
+    from domaincal.vision import image_batches as batches
 
     sums = []
     for limit in (1 << 30, 0):
@@ -112,7 +112,7 @@ def test_everybodys_random_numbers_are_left_alone(tmp_path):
 
 def test_what_cannot_be_written_is_not_trained(tmp_path):
     for out, message in (("n.pt", "must end in .safetensors"), ("no/n.safetensors", "no folder")):
-        with pytest.raises(dc.InputError, match=message):
+        with pytest.raises(dc.errors.InputError, match=message):
             train(network(), photos(8, side=32), tmp_path / out, epochs=10**6, **FAST)
 
 
@@ -158,22 +158,26 @@ def test_crops_stay_inside():
 
 def test_what_cannot_be_trained(tmp_path):
     images = photos(32, side=32)
-    with pytest.raises(dc.InputError, match="cannot be trained here"):
+    with pytest.raises(dc.errors.InputError, match="cannot be trained here"):
         train(small_network(), images, tmp_path / "n.safetensors")
     other = create_network("resnet10t", class_names=["a", "b", "c"])
-    with pytest.raises(dc.InputError, match=r"are of 2 .* knows 3 classes \(a, b, c\); make"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"are of 2 .* knows 3 classes \(a, b, c\); make"
+    ):
         train(other, images, tmp_path / "n.safetensors")
     more = create_network("resnet10t", class_names=["new", *images.class_names])
-    with pytest.raises(dc.InputError, match="number their classes as the network does"):
+    with pytest.raises(dc.errors.InputError, match="number their classes as the network does"):
         train(more, images, tmp_path / "n.safetensors")
-    with pytest.raises(dc.InputError, match="images has 1 image"):
+    with pytest.raises(dc.errors.InputError, match="images has 1 image"):
         train(network(), images.select([0]), tmp_path / "n.safetensors", **FAST)
-    unlabelled = dc.ImageSet(images.images, class_names=images.class_names)
-    with pytest.raises(dc.InputError, match=r"^images have no labels, from which a network learns"):
+    unlabelled = dc.vision.ImageSet(images.images, class_names=images.class_names)
+    with pytest.raises(
+        dc.errors.InputError, match=r"^images have no labels, from which a network learns"
+    ):
         train(network(), unlabelled, tmp_path / "n.safetensors", **FAST)
-    with pytest.raises(dc.InputError, match=r"^validation images have no labels"):
+    with pytest.raises(dc.errors.InputError, match=r"^validation images have no labels"):
         train(network(), images, tmp_path / "n.safetensors", validation=unlabelled, **FAST)
-    with pytest.raises(dc.InputError, match="loss is not finite in epoch 1"):
+    with pytest.raises(dc.errors.InputError, match="loss is not finite in epoch 1"):
         train(network(), images, tmp_path / "n.safetensors", **{**FAST, "learning_rate": 1e30})
     assert not (tmp_path / "n.safetensors").exists()
 
@@ -185,7 +189,7 @@ def test_what_cannot_be_trained(tmp_path):
      ("learning_rate", "fast"), ("n_jobs", -1), ("n_jobs", 1.5)],
 )  # fmt: skip
 def test_numbers_that_make_no_sense(name, value, tmp_path):
-    with pytest.raises(dc.InputError, match=f"{name} must be .*, got {value!r}"):
+    with pytest.raises(dc.errors.InputError, match=f"{name} must be .*, got {value!r}"):
         train(network(), photos(8, side=32), tmp_path / "n.safetensors", **{**FAST, name: value})
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import domaincal as dc
-from domaincal.extract import Extraction, Network, Preprocessing, extract, train
+from domaincal.vision import Extraction, Network, Preprocessing, extract, train
 from networks.conftest import photos, small_network
 
 SIDE = 8
@@ -45,7 +45,7 @@ def trained(tmp_path, images, **options):
 def noise(n, *, seed=0):
     """Images that are all different, without symmetry."""
     pixels = np.random.default_rng(seed).integers(0, 256, (n, SIDE, SIDE, 3)).astype(np.uint8)
-    return dc.ImageSet(pixels, np.arange(n) % 2, class_names=["dark", "bright"])
+    return dc.vision.ImageSet(pixels, np.arange(n) % 2, class_names=["dark", "bright"])
 
 
 def normalised(images):
@@ -94,7 +94,9 @@ def test_parts_of_images_are_learned_and_whole_ones_validated(tmp_path):
 
 def test_crops_differ_from_epoch_to_epoch_and_follow_the_seed(tmp_path):
     one = noise(1)  # twice, so that neither place nor order makes a difference
-    images = dc.ImageSet(np.repeat(one.images, 2, axis=0), [0, 0], class_names=one.class_names)
+    images = dc.vision.ImageSet(
+        np.repeat(one.images, 2, axis=0), [0, 0], class_names=one.class_names
+    )
     shown = {
         seed: trained(tmp_path, images, epochs=2, seed=seed)[1].seen(training=True)
         for seed in (0, 1)
@@ -111,7 +113,7 @@ def test_accuracy_is_that_of_all_images_of_the_validation_set(batch_size, tmp_pa
     grey = np.array([10, 10, 240, 240, 10, 10, 240], np.uint8)
     pixels = np.broadcast_to(grey[:, None, None, None], (7, SIDE, SIDE, 3))
     labels = [0, 0, 1, 1, 0, 1, 0]
-    validation = dc.ImageSet(pixels.copy(), labels, class_names=["dark", "bright"])
+    validation = dc.vision.ImageSet(pixels.copy(), labels, class_names=["dark", "bright"])
     done, _ = trained(tmp_path, noise(8), validation=validation, epochs=2, batch_size=batch_size)
     assert done.history["accuracy"].tolist() == [5 / 7, 5 / 7]
     assert done.accuracy == done.network.provenance["accuracy"] == 5 / 7
@@ -126,7 +128,7 @@ def test_without_a_validation_set_there_is_no_accuracy(tmp_path):
 
 @pytest.mark.parametrize(("name", "value"), [("batch_size", 1), ("epochs", 0), ("seed", -1)])
 def test_numbers_with_which_nothing_is_trained(name, value, tmp_path):
-    with pytest.raises(dc.InputError, match=f"{name} must be .* got {value}"):
+    with pytest.raises(dc.errors.InputError, match=f"{name} must be .* got {value}"):
         trained(tmp_path, noise(4), **{name: value})
     assert not (tmp_path / "n.safetensors").exists()
 
@@ -134,7 +136,7 @@ def test_numbers_with_which_nothing_is_trained(name, value, tmp_path):
 @pytest.mark.parametrize("name", ["batch_size", "shard_rows"])
 @pytest.mark.parametrize("value", [2.5, 0, -3])
 def test_numbers_with_which_nothing_is_extracted(name, value, tmp_path):
-    with pytest.raises(dc.InputError, match=f"{name} must be .* got {value}"):
+    with pytest.raises(dc.errors.InputError, match=f"{name} must be .* got {value}"):
         extract(small_network(), photos(), tmp_path / "rows", device="cpu", **{name: value})
     assert not (tmp_path / "rows").exists()
 

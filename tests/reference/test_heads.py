@@ -11,13 +11,13 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 
 import domaincal as dc
-from domaincal.calibrators import _heads
-from domaincal.calibrators._heads import huber, kernel, linear, neighbours
+from domaincal.calibrators import heads
+from domaincal.calibrators.heads import huber, kernel_ridge as kernel, linear, neighbours
 from domaincal.statistics import positive_definite
 from support import fit, small_domains, temperatures
 
 # Small noisy domains: a head may well be worse than the pooled temperature.
-pytestmark = pytest.mark.filterwarnings("ignore::domaincal.PoorHeadWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
 MD_TS = dc.MultiDomainTemperatureScaling
 DATA = small_domains(n_domains=7, n_rows=60)
 
@@ -28,7 +28,7 @@ def _problem(seed=0, *, n=300, p=6, n_domains=5, weighted=False, intercept=False
     features = rng.normal(size=(n, p)) * np.geomspace(1, 100, p) + codes[:, None] + 3.0
     targets = rng.uniform(0.5, 4.0, n_domains)
     weight = rng.uniform(0.1, 3.0, n) if weighted else None
-    return _heads.HeadProblem(features, codes, targets, weight, equal, intercept, None, None)
+    return heads.HeadProblem(features, codes, targets, weight, equal, intercept, None, None)
 
 
 def _targets(problem):
@@ -54,7 +54,7 @@ def test_huber_of_an_exact_fit_is_least_squares():
     """Its scale would be 0."""
     rng = np.random.default_rng(0)
     features, codes = rng.normal(size=(20, 50)), np.arange(20) % 4
-    problem = _heads.HeadProblem(
+    problem = heads.HeadProblem(
         features, codes, np.arange(1.0, 5.0), None, False, False, None, None
     )
     found = huber._fit(problem, problem.rows(), (1.35,))[0]
@@ -65,7 +65,7 @@ def test_huber_gives_little_weight_to_a_domain_apart():
     data = small_domains(n_domains=12, n_rows=100)
     temperatures_ = np.where(np.arange(12) == 3, 50.0, 2.0)
     codes = np.unique(data.domains, return_inverse=True)[1]
-    problem = _heads.HeadProblem(data.features, codes, temperatures_, None, False, True, None, None)
+    problem = heads.HeadProblem(data.features, codes, temperatures_, None, False, True, None, None)
     robust = huber._fit(problem, problem.rows(), (1.35,))[0](data.features)
     plain = linear.fit_ols(problem).head(data.features)
     others = codes != 3
@@ -207,20 +207,22 @@ def test_at_most_max_rows_and_the_same_number_of_each_domain(head):
     rows = [np.flatnonzero(DATA.domains == name) for name in DATA.domain_names]
     keep = np.concatenate([r[:size] for r, size in zip(rows, sizes, strict=True)])
     data = DATA.select(keep)
-    with pytest.warns(dc.SubsampleWarning, match=r"140 of 355 rows, 20 of each .* max_rows=145"):
+    with pytest.warns(
+        dc.errors.SubsampleWarning, match=r"140 of 355 rows, 20 of each .* max_rows=145"
+    ):
         fitted = fit(MD_TS(head, max_rows=145), data)
     assert fitted.head_rows_ == 140
     rows = fitted.head_.rows
     places = [int(np.flatnonzero((data.features == row).all(axis=1))[0]) for row in rows]
     _, counts = np.unique(data.domains[places], return_counts=True)
     assert counts.tolist() == [20] * 7
-    with pytest.warns(dc.SubsampleWarning):
+    with pytest.warns(dc.errors.SubsampleWarning):
         other = fit(MD_TS(head, max_rows=145, random_state=1), data)
     assert not np.array_equal(other.head_.rows, rows)
-    with pytest.raises(dc.InputError, match="max_rows=6 is less than the 7 domains"):
+    with pytest.raises(dc.errors.InputError, match="max_rows=6 is less than the 7 domains"):
         fit(MD_TS(head, max_rows=6), data)
     # A domain that has fewer gives all it has.
-    with pytest.warns(dc.SubsampleWarning):
+    with pytest.warns(dc.errors.SubsampleWarning):
         fitted = fit(MD_TS(head, max_rows=245), data)
     assert fitted.head_rows_ == 5 * 35 + 30 + 25
 
@@ -247,9 +249,9 @@ def test_a_regressor_gets_the_weights_or_says_that_it_cannot():
     by_hand = fit(MD_TS(LinearRegression()), DATA, sample_weight=weight)
     ours = fit(MD_TS(fit_intercept=True), DATA, sample_weight=weight)
     np.testing.assert_allclose(temperatures(by_hand, DATA), temperatures(ours, DATA), rtol=1e-6)
-    with pytest.raises(dc.InputError, match="KNeighborsRegressor takes no sample_weight"):
+    with pytest.raises(dc.errors.InputError, match="KNeighborsRegressor takes no sample_weight"):
         fit(MD_TS(KNeighborsRegressor()), DATA, sample_weight=weight)
-    with pytest.raises(dc.InputError, match="domain_weight='equal'"):
+    with pytest.raises(dc.errors.InputError, match="domain_weight='equal'"):
         fit(MD_TS(KNeighborsRegressor(), domain_weight="equal"), DATA)
 
 
@@ -285,7 +287,7 @@ def test_features_of_logits_are_sorted_and_centred(head):
     np.testing.assert_allclose(temperatures(own, DATA), expected, rtol=1e-6)
     np.testing.assert_array_equal(own.predict_temperature(DATA.logits), temperatures(own, DATA))
     own.fit(DATA.logits, DATA.labels, domains=DATA.domains)
-    with pytest.raises(dc.InputError, match="logits contains NaN"):
+    with pytest.raises(dc.errors.InputError, match="logits contains NaN"):
         own.predict_proba(np.where(np.arange(5) == 2, np.nan, DATA.logits))
 
 
@@ -295,9 +297,9 @@ def test_features_that_are_not_finite(head):
     for bad in (np.nan, np.inf):
         x = DATA.features.copy()
         x[5, 1] = bad
-        with pytest.raises(dc.InputError, match=r"features contains .* \(row 5, column 1\)"):
+        with pytest.raises(dc.errors.InputError, match=r"features contains .* \(row 5, column 1\)"):
             fitted.predict_proba(DATA.logits, features=x)
-        with pytest.raises(dc.InputError, match=r"features contains .* \(row 5, column 1\)"):
+        with pytest.raises(dc.errors.InputError, match=r"features contains .* \(row 5, column 1\)"):
             MD_TS(head).fit(DATA.logits, DATA.labels, features=x, domains=DATA.domains)
 
 
@@ -362,8 +364,8 @@ def test_features_that_vary_nowhere_or_in_one_domain_only():
             assert np.isfinite(t).all()
 
 
-@pytest.mark.filterwarnings("ignore::domaincal.BoundaryWarning")
-@pytest.mark.filterwarnings("ignore::domaincal.SmallDomainWarning")
+@pytest.mark.filterwarnings("ignore::domaincal.errors.BoundaryWarning")
+@pytest.mark.filterwarnings("ignore::domaincal.errors.SmallDomainWarning")
 def test_rows_that_are_all_right_beyond_rounding():
     fit(MD_TS(), dc.CalibrationData(np.eye(5)[DATA.labels] * 1000.0, labels=DATA.labels,
                                     features=DATA.features, domains=DATA.domains))  # fmt: skip
@@ -419,7 +421,9 @@ def test_a_head_worse_than_one_temperature_on_domains_held_out_is_warned_of():
     """A hundred features of noise: the head learns the rows by heart."""
     noise = np.random.default_rng(0).normal(size=(len(DATA), 100))
     calibrator = MD_TS("huber", fit_intercept=True)
-    with pytest.warns(dc.PoorHeadWarning, match="domains held out in the search worse") as caught:
+    with pytest.warns(
+        dc.errors.PoorHeadWarning, match="domains held out in the search worse"
+    ) as caught:
         calibrator.fit(DATA.logits, DATA.labels, features=noise, domains=DATA.domains)
     assert caught[0].filename == __file__
     table = calibrator.head_search_
@@ -437,7 +441,7 @@ def test_a_head_worse_than_one_temperature_on_domains_held_out_is_warned_of():
 )
 def test_the_warning_of_a_poor_head_advises_nothing_that_is_on(options, advice):
     noise = np.random.default_rng(0).normal(size=(len(DATA), 100))
-    with pytest.warns(dc.PoorHeadWarning, match=advice):
+    with pytest.warns(dc.errors.PoorHeadWarning, match=advice):
         fit(
             MD_TS(**options),
             dc.CalibrationData(
@@ -447,7 +451,7 @@ def test_the_warning_of_a_poor_head_advises_nothing_that_is_on(options, advice):
 
 
 def test_where_the_warning_of_a_subsample_points():
-    with pytest.warns(dc.SubsampleWarning) as caught:
+    with pytest.warns(dc.errors.SubsampleWarning) as caught:
         MD_TS("knn", max_rows=70).fit(
             DATA.logits, DATA.labels, features=DATA.features, domains=DATA.domains
         )
@@ -459,7 +463,7 @@ def test_features_too_large_for_the_precision_of_the_fit():
     for head in ("krr", "knn"):
         fitted = MD_TS(head).fit(DATA.logits, DATA.labels, features=single, domains=DATA.domains)
         if head == "knn":
-            with pytest.raises(dc.InputError, match="features are too large"):
+            with pytest.raises(dc.errors.InputError, match="features are too large"):
                 fitted.predict_proba(DATA.logits, features=DATA.features * 1e300)
 
 
@@ -468,7 +472,7 @@ def test_a_head_that_predicts_nothing_finite():
         def predict(self, x):
             return np.full(len(x), np.nan)
 
-    with pytest.raises(dc.InputError, match="not finite; choose another head"):
+    with pytest.raises(dc.errors.InputError, match="not finite; choose another head"):
         fit(MD_TS(Broken()), DATA)
 
 

@@ -6,8 +6,8 @@ import threadpoolctl
 from sklearn.linear_model import LinearRegression, Ridge
 
 import domaincal as dc
-from domaincal.calibrators._heads import HeadProblem
-from domaincal.calibrators._heads.linear import solve
+from domaincal.calibrators.heads import HeadProblem
+from domaincal.calibrators.heads.linear import solve
 from domaincal.statistics import (
     LeastSquares,
     NormalEquations,
@@ -17,7 +17,7 @@ from domaincal.statistics import (
 from support import fit, small_domains
 
 # Small noisy domains: a head may well be worse than the pooled temperature.
-pytestmark = pytest.mark.filterwarnings("ignore::domaincal.PoorHeadWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
 
 
 def _problem(condition, n=2000, p=40, n_domains=9, seed=0):
@@ -145,7 +145,7 @@ def test_sums_of_another_shift_cannot_be_added():
         NormalEquations.from_rows(features, codes, 9, shift=np.full(40, shift))
         for shift in (0.0, 1.0)
     ]
-    with pytest.raises(dc.InputError, match="same shift"):
+    with pytest.raises(dc.errors.InputError, match="same shift"):
         sums[0] + sums[1]
 
 

@@ -27,9 +27,9 @@ def test_debiased_squared_error_by_hand():
     first = (Fraction(3, 4) - Fraction(1, 3)) ** 2 - Fraction(1, 3) * Fraction(2, 3) / 2
     second = (Fraction(1, 4) - Fraction(1, 2)) ** 2 - Fraction(1, 4)
     expected = (3 * first + 2 * second) / 5
-    found = dc.BinSums.from_confidences(c, hits, n_bins=10).debiased_squared_error()
+    found = dc.metrics.BinSums.from_confidences(c, hits, n_bins=10).debiased_squared_error()
     assert found == pytest.approx(float(expected), abs=1e-15)
-    assert np.isnan(dc.BinSums.from_confidences([0.5], [1]).debiased_squared_error())
+    assert np.isnan(dc.metrics.BinSums.from_confidences([0.5], [1]).debiased_squared_error())
 
 
 @pytest.mark.parametrize(("n", "confidence", "accuracy"), [(2, 0.7, 0.7), (5, 0.9, 0.6)])
@@ -38,7 +38,7 @@ def test_debiased_squared_error_has_no_bias(n, confidence, accuracy):
     mean = 0.0
     for k in range(n + 1):
         chance = comb(n, k) * accuracy**k * (1 - accuracy) ** (n - k)
-        sums = dc.BinSums.from_confidences([confidence] * n, [1] * k + [0] * (n - k))
+        sums = dc.metrics.BinSums.from_confidences([confidence] * n, [1] * k + [0] * (n - k))
         mean += chance * sums.debiased_squared_error()
     assert mean == pytest.approx((confidence - accuracy) ** 2, abs=1e-12)
 
@@ -61,7 +61,7 @@ def _literal_smooth_error(c, hits):
 @pytest.mark.parametrize("overconfidence", [0.0, 0.15])
 def test_smooth_error_is_the_literal_one(overconfidence):
     c, hits = _confidences(60, overconfidence)
-    found = dc.BinSums.from_confidences(c, hits, n_bins=SMOOTH_BINS).smooth_error()
+    found = dc.metrics.BinSums.from_confidences(c, hits, n_bins=SMOOTH_BINS).smooth_error()
     assert found == pytest.approx(_literal_smooth_error(c, hits), abs=1e-4)
 
 
@@ -73,15 +73,15 @@ def test_smooth_error_is_the_literal_one(overconfidence):
 )
 def test_smooth_error_is_that_of_its_authors(n, overconfidence, published):
     c, hits = _confidences(n, overconfidence)
-    found = dc.BinSums.from_confidences(c, hits, n_bins=SMOOTH_BINS).smooth_error()
+    found = dc.metrics.BinSums.from_confidences(c, hits, n_bins=SMOOTH_BINS).smooth_error()
     assert found == pytest.approx(published, abs=1e-3)
 
 
 def test_smooth_error_of_equal_confidences_is_the_gap():
     p = [[0.7, 0.3]] * 10
-    found = dc.smooth_calibration_error(p, [0] * 4 + [1] * 6)
+    found = dc.metrics.smooth_calibration_error(p, [0] * 4 + [1] * 6)
     assert found == pytest.approx(0.3, abs=1e-6)
-    assert dc.smooth_calibration_error([[1.0, 0.0]] * 3, [0, 0, 0]) == 0.0
+    assert dc.metrics.smooth_calibration_error([[1.0, 0.0]] * 3, [0, 0, 0]) == 0.0
 
 
 def test_smooth_error_of_two_groups_by_hand():
@@ -102,14 +102,14 @@ def test_smooth_error_of_two_groups_by_hand():
         return d * (2 * own - 1)
 
     expected = brentq(lambda s: error(s) - s, 1e-3, 1.0)
-    found = dc.BinSums.from_confidences(c, hits, n_bins=SMOOTH_BINS).smooth_error()
+    found = dc.metrics.BinSums.from_confidences(c, hits, n_bins=SMOOTH_BINS).smooth_error()
     assert found == pytest.approx(expected, abs=1e-4)
 
 
 def test_smooth_error_needs_fine_even_bins():
     for options in ({"n_bins": 15}, {"n_bins": 2000, "strategy": "quantile"}):
-        sums = dc.BinSums.from_confidences([0.2, 0.6, 0.9], [0, 1, 1], **options)
-        with pytest.raises(dc.InputError, match=r"at least 1000 uniform bins.*n_bins=16384"):
+        sums = dc.metrics.BinSums.from_confidences([0.2, 0.6, 0.9], [0, 1, 1], **options)
+        with pytest.raises(dc.errors.InputError, match=r"at least 1000 uniform bins.*n_bins=16384"):
             sums.smooth_error()
 
 
@@ -122,10 +122,10 @@ def test_classwise_error_by_hand():
     second = abs(0.6 - 1)
     third = abs(0.2 - 0) + abs(0.6 - 1)
     expected = (first + second + third) / 3 / 3
-    assert dc.classwise_calibration_error(p, y, n_bins=2) == pytest.approx(expected)
-    weighted = dc.classwise_calibration_error(p, y, n_bins=2, sample_weight=[2, 1, 3])
-    repeated = dc.classwise_calibration_error([p[0]] * 2 + [p[1]] + [p[2]] * 3, [0, 0, 1, 2, 2, 2],
-                                              n_bins=2)  # fmt: skip
+    assert dc.metrics.classwise_calibration_error(p, y, n_bins=2) == pytest.approx(expected)
+    weighted = dc.metrics.classwise_calibration_error(p, y, n_bins=2, sample_weight=[2, 1, 3])
+    rows = [p[0]] * 2 + [p[1]] + [p[2]] * 3
+    repeated = dc.metrics.classwise_calibration_error(rows, [0, 0, 1, 2, 2, 2], n_bins=2)
     assert weighted == pytest.approx(repeated)
 
 
@@ -133,8 +133,8 @@ def test_two_classes_have_the_same_error():
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1], 200)
     y = rng.integers(0, 2, 200)
-    of_class = dc.confidence_calibration_error(p[:, 1], y == 1, n_bins=1)
-    assert dc.classwise_calibration_error(p, y, n_bins=1) == pytest.approx(of_class)
+    of_class = dc.metrics.confidence_calibration_error(p[:, 1], y == 1, n_bins=1)
+    assert dc.metrics.classwise_calibration_error(p, y, n_bins=1) == pytest.approx(of_class)
 
 
 def _literal_decomposition(p, y, n_bins):
@@ -165,7 +165,7 @@ def _literal_decomposition(p, y, n_bins):
 def test_brier_decomposition_is_the_literal_one(seed):
     rng = np.random.default_rng(seed)
     p, y = rng.dirichlet(np.ones(3), 40), rng.integers(0, 3, 40)
-    found = dc.brier_decomposition(p, y, n_bins=6)
+    found = dc.metrics.brier_decomposition(p, y, n_bins=6)
     np.testing.assert_allclose(found, _literal_decomposition(p.tolist(), y, 6), atol=1e-12)
     total = found.reliability - found.resolution + found.uncertainty + found.within_bins
     assert total == pytest.approx(dc.brier_score(p, y))
@@ -174,8 +174,8 @@ def test_brier_decomposition_is_the_literal_one(seed):
 def test_a_weight_equals_a_repetition_in_the_decomposition():
     rng = np.random.default_rng(1)
     p, y, w = rng.dirichlet(np.ones(3), 30), rng.integers(0, 3, 30), rng.integers(1, 4, 30)
-    weighted = dc.brier_decomposition(p, y, sample_weight=w)
-    repeated = dc.brier_decomposition(np.repeat(p, w, axis=0), np.repeat(y, w))
+    weighted = dc.metrics.brier_decomposition(p, y, sample_weight=w)
+    repeated = dc.metrics.brier_decomposition(np.repeat(p, w, axis=0), np.repeat(y, w))
     np.testing.assert_allclose(weighted, repeated, atol=1e-12)
 
 

@@ -122,9 +122,9 @@ def test_many_rows(name, device):
 def test_blocks_on_the_device(device, monkeypatch):
     """Sums and predictions do not depend on how many rows are taken at a time."""
     for module, name in (
-        ("domaincal.kernels.tensors", "_CHUNK_BYTES"),
+        ("domaincal.kernels.torch_kernels", "_CHUNK_BYTES"),
         ("domaincal.statistics.normal_equations", "_DEVICE_BLOCK_BYTES"),
-        ("domaincal.calibrators._heads.problem", "_DEVICE_BYTES"),
+        ("domaincal.calibrators.heads.regression_problem", "_DEVICE_BYTES"),
     ):
         monkeypatch.setattr(f"{module}.{name}", 3000)
     for name in ("md-ts-intercept", "md-ts-ridge", "md-ts-huber", "md-ts-krr", "md-ts-knn"):

@@ -101,7 +101,7 @@ def test_links_are_followed_and_devices_refused(tmp_path):
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"new"
     for path, what in ((os.devnull, "no plain file"), (tmp_path, "a folder")):
-        with pytest.raises(dc.InputError, match=f"is {what}"), atomic_file(path):
+        with pytest.raises(dc.errors.InputError, match=f"is {what}"), atomic_file(path):
             pass
 
 

@@ -103,7 +103,7 @@ NPZ = {
 def test_npz(tmp_path, content, message):
     path = tmp_path / "scores.npz"
     path.write_bytes(content)
-    with pytest.raises(dc.FileFormatError, match=message) as caught:
+    with pytest.raises(dc.errors.FileFormatError, match=message) as caught:
         dc.read(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -140,7 +140,7 @@ CSV = {
 def test_csv(tmp_path, content, message):
     path = tmp_path / "scores.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(dc.FileFormatError, match=message) as caught:
+    with pytest.raises(dc.errors.FileFormatError, match=message) as caught:
         dc.read(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -184,7 +184,7 @@ def test_a_class_may_have_a_number_for_a_name(tmp_path):
     assert dc.read(tmp_path / "scores.csv").labels.tolist() == [1, 1, 1]
     for names in (("7", "8", "9"), ("1", "0", "2"), ("0", "1", "other")):
         numbered = dc.CalibrationData(np.eye(3), class_names=names)
-        with pytest.raises(dc.InputError, match=r"class_names are numbers"):
+        with pytest.raises(dc.errors.InputError, match=r"class_names are numbers"):
             dc.write(numbered, tmp_path / "numbers.csv")
         assert not (tmp_path / "numbers.csv").exists()
         dc.write(numbered, tmp_path / "numbers.npz")
@@ -200,7 +200,7 @@ def test_labels_that_nobody_knows_yet(tmp_path):
 @pytest.mark.parametrize("name", ["", "a\rb", "a\r\nb"])
 def test_names_that_a_csv_would_not_give_back_are_refused(tmp_path, name):
     data = dc.CalibrationData(np.eye(2), domains=[name, "x"])
-    with pytest.raises(dc.InputError, match=r"'domain' holds .* which a .csv file cannot"):
+    with pytest.raises(dc.errors.InputError, match=r"'domain' holds .* which a .csv file cannot"):
         dc.write(data, tmp_path / "scores.csv")
     assert not list(tmp_path.iterdir())
     dc.write(data, tmp_path / "scores.npz")
@@ -219,7 +219,7 @@ class TestParquet:
             self.parquet.write_table(table, path)
         else:
             path.write_bytes(table)
-        with pytest.raises(dc.FileFormatError, match=message) as caught:
+        with pytest.raises(dc.errors.FileFormatError, match=message) as caught:
             dc.read(path)
         assert str(path) in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -279,7 +279,7 @@ class TestParquet:
         place = content.index(np.ascontiguousarray(Z[:, 0]).tobytes())
         path.write_bytes(content[:place] + b"\0\0\0\0" + content[place + 4 :])
         dc.read(path)
-        with pytest.raises(dc.FileFormatError, match="cannot be read"):
+        with pytest.raises(dc.errors.FileFormatError, match="cannot be read"):
             dc.read(path, verify=True)
 
 
@@ -304,7 +304,7 @@ class TestPt:
     def test_only_tensors(self, tmp_path, make, message):
         path = tmp_path / "scores.pt"
         self.torch.save(make(self.torch), path)
-        with pytest.raises(dc.FileFormatError, match=message) as caught:
+        with pytest.raises(dc.errors.FileFormatError, match=message) as caught:
             dc.read(path)
         assert "\n" not in str(caught.value)
 
@@ -320,7 +320,7 @@ class TestPt:
                 self.torch.save({"logits": Evil()}, path)
             else:
                 np.savez(path, logits=np.array([Evil()], object))
-            with pytest.raises(dc.FileFormatError):
+            with pytest.raises(dc.errors.FileFormatError):
                 dc.read(path)
         assert not witness.exists()
 
@@ -335,7 +335,7 @@ class TestStore:
         return path
 
     def _refused(self, path, message, **options):
-        with pytest.raises(dc.FileFormatError, match=message) as caught:
+        with pytest.raises(dc.errors.FileFormatError, match=message) as caught:
             dc.read(path, **options)
         assert str(path) in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -351,7 +351,7 @@ class TestStore:
         path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         dc.read(store)
         self._refused(store, r"part-00001/features.npy has the checksum", verify=True)
-        with pytest.raises(dc.FileFormatError, match="checksum"):
+        with pytest.raises(dc.errors.FileFormatError, match="checksum"):
             dc.inspect(store, verify=True)
 
     def test_shards_that_disagree(self, store):
@@ -444,7 +444,7 @@ class TestStore:
 
     @pytest.mark.parametrize("verb", ["append", "write"])
     def test_only_rows_are_stored(self, tmp_path, verb):
-        with pytest.raises(dc.InputError, match="data must be CalibrationData, got dict"):
+        with pytest.raises(dc.errors.InputError, match="data must be CalibrationData, got dict"):
             getattr(dc.Store(tmp_path / "s"), verb)({})
         assert not list(tmp_path.iterdir())
 
@@ -457,7 +457,7 @@ class TestStore:
     def test_what_is_wrong_with_the_rows_is_said_with_the_name(self, tmp_path):
         dc.write(dc.CalibrationData(np.full((2, 2), np.nan)), tmp_path / "s")
         for reader in (dc.read, lambda path: dc.Store(path).read()):
-            with pytest.raises(dc.FileFormatError, match=r"/s: logits contains NaN"):
+            with pytest.raises(dc.errors.FileFormatError, match=r"/s: logits contains NaN"):
                 reader(tmp_path / "s")
 
     @pytest.mark.parametrize(
@@ -473,7 +473,7 @@ class TestStore:
     )
     def test_rows_that_do_not_fit_are_not_appended(self, store, rows, message):
         before = dc.read(store)
-        with pytest.raises(dc.InputError, match=f"disagree in their.*{message}"):
+        with pytest.raises(dc.errors.InputError, match=f"disagree in their.*{message}"):
             dc.Store(store).append(rows)
         np.testing.assert_array_equal(dc.read(store, verify=True).logits, before.logits)
 
@@ -487,9 +487,9 @@ class TestStore:
     def test_a_folder_that_is_no_store_is_never_written(self, tmp_path):
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "thesis.txt").write_text("dear")
-        with pytest.raises(dc.InputError, match="is a folder, but no store; choose another"):
+        with pytest.raises(dc.errors.InputError, match="is a folder, but no store; choose another"):
             dc.write(DATA, tmp_path / "mine")
-        with pytest.raises(dc.FileFormatError, match="no complete store"):
+        with pytest.raises(dc.errors.FileFormatError, match="no complete store"):
             dc.Store(tmp_path / "mine").append(DATA)
         assert [p.name for p in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
@@ -503,10 +503,12 @@ class TestStore:
 )
 def test_wrong_suffix(tmp_path, name, message):
     (tmp_path / name).write_bytes(_GOOD)
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         dc.read(tmp_path / name)
     if "." in name:
-        with pytest.raises(dc.InputError, match=r"suffix '\.txt'; rows are written to \.npz"):
+        with pytest.raises(
+            dc.errors.InputError, match=r"suffix '\.txt'; rows are written to \.npz"
+        ):
             dc.write(DATA, tmp_path / name)
 
 
@@ -515,9 +517,9 @@ def test_what_is_not_there(tmp_path):
         dc.read(tmp_path / "scores.npz")
     with pytest.raises(FileNotFoundError):
         dc.load(tmp_path / "model.safetensors")
-    with pytest.raises(dc.InputError, match="no folder"):
+    with pytest.raises(dc.errors.InputError, match="no folder"):
         dc.write(DATA, tmp_path / "nowhere" / "scores.npz")
-    with pytest.raises(dc.InputError, match="data must be CalibrationData, got dict"):
+    with pytest.raises(dc.errors.InputError, match="data must be CalibrationData, got dict"):
         dc.write({}, tmp_path / "scores.npz")
 
 
@@ -525,7 +527,7 @@ def test_what_is_not_there(tmp_path):
 def test_after_a_failed_conversion_the_good_file_is_untouched(tmp_path, name):
     dc.write(DATA, tmp_path / name)
     (tmp_path / "bad.npz").write_bytes(_GOOD[:-500])
-    with pytest.raises(dc.FileFormatError):
+    with pytest.raises(dc.errors.FileFormatError):
         dc.convert(tmp_path / "bad.npz", tmp_path / name)
     np.testing.assert_array_equal(dc.read(tmp_path / name).labels, Y)
 
@@ -548,14 +550,14 @@ def test_columns_that_were_sorted_keep_their_classes(tmp_path):
     np.testing.assert_array_equal(again.logits, Z)
     np.testing.assert_array_equal(again.labels, Y)
     pa.write_table(table.drop_columns(["logit_ant"]), tmp_path / "c.parquet")
-    with pytest.raises(dc.FileFormatError, match="'logit_ant' is missing"):
+    with pytest.raises(dc.errors.FileFormatError, match="'logit_ant' is missing"):
         dc.read(tmp_path / "c.parquet")
 
 
 @pytest.mark.parametrize("shape", [(-2, -3), (2**62, 0), (1,) * 70])
 def test_an_impossible_shape_in_a_folder(tmp_path, shape):
     (tmp_path / "logits.npy").write_bytes(_npy_of_shape(shape))
-    with pytest.raises(dc.FileFormatError):
+    with pytest.raises(dc.errors.FileFormatError):
         dc.read(tmp_path)
 
 
@@ -566,7 +568,7 @@ def test_an_impossible_shape_in_safetensors(tmp_path, shape):
     header = json.dumps(entry).encode()
     content = len(header).to_bytes(8, "little") + header + b"\0" * size
     (tmp_path / "s.safetensors").write_bytes(content)
-    with pytest.raises(dc.FileFormatError):
+    with pytest.raises(dc.errors.FileFormatError):
         dc.read(tmp_path / "s.safetensors")
 
 
@@ -579,10 +581,10 @@ def test_codes_without_a_name(tmp_path):
         ("ab", "must be a JSON list of strings"),
     ):
         save_file(arrays, tmp_path / "s.safetensors", {"domain_names": json.dumps(names)})
-        with pytest.raises(dc.FileFormatError, match=message):
+        with pytest.raises(dc.errors.FileFormatError, match=message):
             dc.read(tmp_path / "s.safetensors")
     save_file(arrays, tmp_path / "s.safetensors", {"class_names": "[" * 100_000})
-    with pytest.raises(dc.FileFormatError):
+    with pytest.raises(dc.errors.FileFormatError):
         dc.read(tmp_path / "s.safetensors")
 
 
@@ -590,7 +592,7 @@ def test_a_pipe_is_no_file(tmp_path):
     import os
 
     os.mkfifo(tmp_path / "scores.npz")
-    with pytest.raises(dc.InputError, match="is no plain file"):
+    with pytest.raises(dc.errors.InputError, match="is no plain file"):
         dc.read(tmp_path / "scores.npz")
 
 

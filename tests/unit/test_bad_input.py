@@ -105,7 +105,7 @@ def _fit_with(calibrator, argument, value):
 @pytest.mark.parametrize("name", ["msp", "ts", "domain-ts", "md-ts", "histogram", "bbq-rest"])
 def test_bad_rows(kernel, name, case):
     argument, value, message = case
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         _fit_with(CALIBRATORS[name](), argument, value)
 
 
@@ -113,7 +113,7 @@ def test_bad_rows(kernel, name, case):
 @pytest.mark.parametrize("name", ["domain-ts", "md-ts"])
 def test_bad_domains(name, case):
     argument, value, message = case
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         _fit_with(CALIBRATORS[name](), argument, value)
 
 
@@ -121,7 +121,7 @@ def test_bad_domains(name, case):
 @pytest.mark.parametrize("name", ["md-ts", "md-ts-intercept", "md-ts-ridge"])
 def test_bad_features(name, case):
     argument, value, message = case
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         _fit_with(CALIBRATORS[name](), argument, value)
 
 
@@ -162,7 +162,7 @@ def test_bad_features(name, case):
     ],
 )
 def test_bad_parameters(options, message):
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         fit(dc.MultiDomainTemperatureScaling(**options), DATA)
 
 
@@ -177,7 +177,7 @@ def test_bad_parameters(options, message):
     ],
 )
 def test_bad_parameters_of_score_maps(calibrator, message):
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         fit(calibrator, DATA)
 
 
@@ -186,37 +186,37 @@ def test_bad_parameters_of_score_maps(calibrator, message):
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_bad_logits_of_score_maps(kernel, scheme, method, bad):
     z = _put(DATA.logits, (5, 2), bad)
-    with pytest.raises(dc.InputError, match=r"logits contains .* \(row 5, column 2\)"):
+    with pytest.raises(dc.errors.InputError, match=r"logits contains .* \(row 5, column 2\)"):
         dc.IsotonicCalibration(scheme=scheme).fit(z, DATA.labels)
     predict = getattr(dc.IsotonicCalibration(scheme=scheme).fit(DATA.logits, DATA.labels), method)
-    with pytest.raises(dc.InputError, match=r"logits contains .* \(row 5, column 2\)"):
+    with pytest.raises(dc.errors.InputError, match=r"logits contains .* \(row 5, column 2\)"):
         predict(z)
-    with pytest.raises(dc.InputError, match=r"logits have 4 classes"):
+    with pytest.raises(dc.errors.InputError, match=r"logits have 4 classes"):
         predict(DATA.logits[:, :4])
 
 
 @pytest.mark.parametrize("method", ["predict_proba", "predict_confidence", "predict_temperature"])
 def test_bad_prediction(kernel, method):
     predict = getattr(fit(dc.MultiDomainTemperatureScaling(), DATA), method)
-    with pytest.raises(dc.InputError, match=r"needs features"):
+    with pytest.raises(dc.errors.InputError, match=r"needs features"):
         predict(DATA.logits)
-    with pytest.raises(dc.InputError, match=r"features have 3 columns, .* fitted with 4"):
+    with pytest.raises(dc.errors.InputError, match=r"features have 3 columns, .* fitted with 4"):
         predict(DATA.logits, features=DATA.features[:, :3])
-    with pytest.raises(dc.InputError, match=r"logits have 4 classes, .* fitted with 5"):
+    with pytest.raises(dc.errors.InputError, match=r"logits have 4 classes, .* fitted with 5"):
         predict(DATA.logits[:, :4], features=DATA.features)
-    with pytest.raises(dc.InputError, match=r"features contains NaN"):
+    with pytest.raises(dc.errors.InputError, match=r"features contains NaN"):
         predict(DATA.logits, features=_put(DATA.features, (0, 0), np.nan))
     if method != "predict_temperature":
         for bad in (np.nan, np.inf, -np.inf):
-            with pytest.raises(dc.InputError, match=r"logits contains"):
+            with pytest.raises(dc.errors.InputError, match=r"logits contains"):
                 predict(_put(DATA.logits, (5, 2), bad), features=DATA.features)
 
 
 def test_domain_temperatures_need_domains_and_warn_of_unseen_ones():
     fitted = fit(dc.DomainTemperatureScaling(), DATA)
-    with pytest.raises(dc.InputError, match="needs domains"):
+    with pytest.raises(dc.errors.InputError, match="needs domains"):
         fitted.predict_proba(DATA.logits)
-    with pytest.warns(dc.UnseenDomainWarning, match=r"domain 'mars' not seen"):
+    with pytest.warns(dc.errors.UnseenDomainWarning, match=r"domain 'mars' not seen"):
         t = fitted.predict_temperature(DATA.logits[:2], domains=["mars", "domain-1"])
     assert t.tolist() == [fitted.temperature_, fitted.domain_temperatures_["domain-1"]]
 
@@ -325,7 +325,7 @@ def test_a_degenerate_domain_is_named_and_left_out(kernel, name, method):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fitted = fit(CALIBRATORS[method](), data)
-    wanted = dc.SmallDomainWarning if "row" in name else dc.BoundaryWarning
+    wanted = dc.errors.SmallDomainWarning if "row" in name else dc.errors.BoundaryWarning
     reason = {
         "all right": "No row is wrong", "all wrong": "The labels contradict the logits",
         "all equal": "all equal",
@@ -361,12 +361,12 @@ def test_all_rows_right_or_wrong(kernel, make, right):
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
 
 
-@pytest.mark.filterwarnings("ignore::domaincal.BoundaryWarning")
+@pytest.mark.filterwarnings("ignore::domaincal.errors.BoundaryWarning")
 def test_no_usable_domain_gives_the_pooled_temperature():
     domains = np.arange(N) // 5
     with (
-        pytest.warns(dc.SmallDomainWarning, match=r"and 86 more"),
-        pytest.warns(dc.SmallDomainWarning, match=r"every row gets the pooled temperature"),
+        pytest.warns(dc.errors.SmallDomainWarning, match=r"and 86 more"),
+        pytest.warns(dc.errors.SmallDomainWarning, match=r"every row gets the pooled temperature"),
     ):
         fitted = dc.MultiDomainTemperatureScaling("ridge").fit(
             DATA.logits, DATA.labels, features=DATA.features, domains=domains
@@ -389,7 +389,7 @@ def test_large_and_small_logits(kernel, scale, dtype):
 
 def test_logits_beyond_their_precision(kernel):
     z = DATA.logits.astype(np.float64) * 1e300
-    with pytest.raises(dc.InputError, match="spread too far"), np.errstate(over="ignore"):
+    with pytest.raises(dc.errors.InputError, match="spread too far"), np.errstate(over="ignore"):
         dc.TemperatureScaling().fit(z, DATA.labels)
 
 
@@ -398,7 +398,7 @@ METRICS = [
     dc.excess_calibration_error,
     dc.negative_log_likelihood,
     dc.brier_score,
-    dc.accuracy,
+    dc.metrics.accuracy,
     dc.reliability_curve,
 ]
 
@@ -414,9 +414,9 @@ def test_bad_probabilities(metric):
         ([0.2, 0.8], r"probabilities must have shape.*column_stack"),
         (np.empty((0, 2)), r"probabilities is empty"),
     ]:
-        with pytest.raises(dc.InputError, match=message):
+        with pytest.raises(dc.errors.InputError, match=message):
             metric(p, y if len(p) else [])
-    with pytest.raises(dc.InputError, match=r"labels contains 2"):
+    with pytest.raises(dc.errors.InputError, match=r"labels contains 2"):
         metric(good, [1, 2])
 
 
@@ -432,20 +432,20 @@ def test_bad_probabilities(metric):
     ],
 )
 def test_bad_confidences(arguments, message):
-    with pytest.raises(dc.InputError, match=message):
-        dc.confidence_calibration_error(*arguments)
+    with pytest.raises(dc.errors.InputError, match=message):
+        dc.metrics.confidence_calibration_error(*arguments)
 
 
 @pytest.mark.parametrize("n_bins", [0, -1, 2.5, True, "15"])
 def test_bad_bins(n_bins):
-    with pytest.raises(dc.InputError, match="n_bins must be a whole number >= 1"):
-        dc.confidence_calibration_error([0.5], [1], n_bins=n_bins)
+    with pytest.raises(dc.errors.InputError, match="n_bins must be a whole number >= 1"):
+        dc.metrics.confidence_calibration_error([0.5], [1], n_bins=n_bins)
 
 
 def test_bins_can_be_summed_but_not_mixed():
-    a, b = (dc.BinSums.from_confidences([0.5], [1], n_bins=m) for m in (5, 6))
+    a, b = (dc.metrics.BinSums.from_confidences([0.5], [1], n_bins=m) for m in (5, 6))
     assert sum([a, a]).n == 2.0
-    with pytest.raises(dc.InputError, match="same edges"):
+    with pytest.raises(dc.errors.InputError, match="same edges"):
         a + b
     with pytest.raises(TypeError):
         sum([a, 3])
@@ -456,16 +456,19 @@ def test_the_floor_needs_whole_weights():
     repeated = dc.excess_calibration_error(p * 2, y * 2)
     assert dc.excess_calibration_error(p, y, sample_weight=[2, 2]) == pytest.approx(repeated)
     assert dc.expected_calibration_error(p, y, sample_weight=[0.5, 0.5]) == 0.25
-    sums = dc.BinSums.from_confidences([0.75, 0.75], [1, 0], sample_weight=[0.3, 0.3])
+    sums = dc.metrics.BinSums.from_confidences([0.75, 0.75], [1, 0], sample_weight=[0.3, 0.3])
     for chance in (sums.floor, sums.interval, sums.debiased_squared_error, sums.excess_error):
-        with pytest.raises(dc.InputError, match=r"gives a bin 0\.6; use whole weights"):
+        with pytest.raises(dc.errors.InputError, match=r"gives a bin 0\.6; use whole weights"):
             chance()
 
 
 def test_bad_features_of_a_domain_that_is_left_out():
     domains = np.where(np.arange(N) < 3, "tiny", DATA.domains)
     bad = _put(DATA.features, (1, 1), np.nan)
-    with pytest.warns(dc.SmallDomainWarning), pytest.raises(dc.InputError, match="row 1, column 1"):
+    with (
+        pytest.warns(dc.errors.SmallDomainWarning),
+        pytest.raises(dc.errors.InputError, match="row 1, column 1"),
+    ):
         dc.MultiDomainTemperatureScaling().fit(
             DATA.logits, DATA.labels, features=bad, domains=domains
         )
@@ -484,12 +487,12 @@ def test_boolean_labels():
 def test_a_failed_fit_leaves_what_was_there():
     calibrator = dc.MultiDomainTemperatureScaling("ridge")
     bad = _put(DATA.features, (3, 1), np.nan)
-    with pytest.raises(dc.InputError):
+    with pytest.raises(dc.errors.InputError):
         calibrator.fit(DATA.logits, DATA.labels, features=bad, domains=DATA.domains)
     with pytest.raises(NotFittedError):
         calibrator.predict_proba(DATA.logits, features=DATA.features)
     before = dict(vars(fit(calibrator, DATA)))
-    with pytest.raises(dc.InputError):
+    with pytest.raises(dc.errors.InputError):
         calibrator.fit(2 * DATA.logits, DATA.labels, features=bad, domains=DATA.domains)
     assert vars(calibrator) == before
 
@@ -510,7 +513,7 @@ def test_features_without_a_mean_are_warned_of():
     cures = (
         r"try fit_intercept=True \(standardised features need it\), target='log' or another head"
     )
-    with pytest.warns(dc.PoorHeadWarning, match=cures):
+    with pytest.warns(dc.errors.PoorHeadWarning, match=cures):
         dc.MultiDomainTemperatureScaling().fit(DATA.logits, DATA.labels, **arguments)
     dc.MultiDomainTemperatureScaling(fit_intercept=True).fit(DATA.logits, DATA.labels, **arguments)
 
@@ -520,10 +523,10 @@ def test_logits_from_probabilities():
     z = dc.logits_from_probabilities(p)
     np.testing.assert_allclose(z, np.log([[0.2, 0.8], [1.0, 1e-12]]))
     # The two cases that public packages tell apart by guessing.
-    with pytest.raises(dc.InputError, match="sum to 1"):
+    with pytest.raises(dc.errors.InputError, match="sum to 1"):
         dc.logits_from_probabilities([[0.2, 0.8], [0.5, 0.6]])
     for floor in (0.0, 1.0, "x"):
-        with pytest.raises(dc.InputError, match="floor must be a number > 0 and < 1"):
+        with pytest.raises(dc.errors.InputError, match="floor must be a number > 0 and < 1"):
             dc.logits_from_probabilities(p, floor=floor)
 
 
@@ -537,5 +540,5 @@ def test_logits_from_scores():
     np.testing.assert_allclose(p[:, 1], 1 / (1 + np.exp(-s)))
     for bad, message in [([[1.0, 2.0]], "1-D"), ([np.nan], "scores contains nan"), ([], "1-D"),
                          (["a"], "real numbers"), ([1j], "Complex"), (None, "None")]:  # fmt: skip
-        with pytest.raises(dc.InputError, match=message):
+        with pytest.raises(dc.errors.InputError, match=message):
             dc.logits_from_scores(bad)

@@ -8,14 +8,14 @@ import pytest
 from scipy import ndimage, stats
 
 import domaincal as dc
-from domaincal.datasets.corruptions import CONSTANTS, CORRUPTIONS, SEVERITIES
+from domaincal.vision.corruptions.catalogue import CONSTANTS, CORRUPTIONS, SEVERITIES
 from natural_images import batched, natural_images
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 imagecorruptions = pytest.importorskip("imagecorruptions", reason="needs the extra corruptions")
 Image = pytest.importorskip("PIL.Image")
 
-from domaincal.datasets.batched import (  # noqa: E402
+from domaincal.vision.corruptions.torch_corruptions import (  # noqa: E402
     blur,
     constants,
     digital,
@@ -23,7 +23,7 @@ from domaincal.datasets.batched import (  # noqa: E402
     linear,
     weather,
 )
-from domaincal.datasets.batched.random_numbers import Random  # noqa: E402
+from domaincal.vision.corruptions.torch_corruptions.random_numbers import Random  # noqa: E402
 
 #: Without random numbers, so every pixel can be compared.
 EXACT = ("defocus_blur", "zoom_blur", "brightness", "contrast", "pixelate")
@@ -81,7 +81,7 @@ CHANCE = 5.0
 
 @pytest.mark.parametrize("name", RANDOM)
 def test_random_corruptions_have_the_packages_distribution(name, images):
-    package = [statistics(dc.corrupt(images, name, s), images) for s in SEVERITIES]
+    package = [statistics(dc.vision.corrupt(images, name, s), images) for s in SEVERITIES]
     ours = [statistics(batched(images, name, s), images) for s in SEVERITIES]
     for severity in SEVERITIES:
         score = largest_score(ours[severity - 1], package[severity - 1])
@@ -94,7 +94,7 @@ def test_random_corruptions_have_the_packages_distribution(name, images):
 @pytest.mark.parametrize("name", RANDOM)
 def test_sides_may_differ(name):
     images = natural_images(32, 40, 72, seed=1)
-    package = statistics(dc.corrupt(images, name, 3), images)
+    package = statistics(dc.vision.corrupt(images, name, 3), images)
     assert largest_score(statistics(batched(images, name, 3), images), package) < CHANCE
 
 
@@ -102,7 +102,7 @@ def test_sides_may_differ(name):
 @pytest.mark.parametrize("name", EXACT)
 def test_corruptions_without_chance_are_the_packages_to_one_grey_level(name, size):
     images = natural_images(2, *size)
-    package = [dc.corrupt(images, name, s).astype(int) for s in SEVERITIES]
+    package = [dc.vision.corrupt(images, name, s).astype(int) for s in SEVERITIES]
     ours = [batched(images, name, s) for s in SEVERITIES]
     for a, b in zip(ours, package, strict=True):
         assert np.abs(a - b).max() <= 1
@@ -128,7 +128,7 @@ def test_jpeg_is_pillows(quality, size):
 
 
 def test_jpeg_has_the_packages_qualities(images):
-    package = [dc.corrupt(images[:8], "jpeg_compression", s).astype(int) for s in SEVERITIES]
+    package = [dc.vision.corrupt(images[:8], "jpeg_compression", s).astype(int) for s in SEVERITIES]
     ours = [batched(images[:8], "jpeg_compression", s) for s in SEVERITIES]
     for severity in range(5):
         assert np.abs(ours[severity] - package[severity]).mean() < 0.4

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import domaincal as dc
 from domaincal.cli import main
-from domaincal.datasets.corruptions import CONSTANTS, CORRUPTIONS, SEVERITIES
+from domaincal.vision.corruptions.catalogue import CONSTANTS, CORRUPTIONS, SEVERITIES
 from natural_images import batched, natural_images
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
@@ -31,7 +31,7 @@ def test_every_severity_of_every_table_changes_images_and_keeps_their_form(name,
     for size in [(32, 32), (64, 64), (37, 90)]:
         images = torch.from_numpy(natural_images(2, *size))
         before = images.clone()
-        made = [dc.corrupt(images, name, s, constants=table) for s in SEVERITIES]
+        made = [dc.vision.corrupt(images, name, s, constants=table) for s in SEVERITIES]
         for one, other in zip(made, [images, *made], strict=False):
             assert (one.dtype, one.shape, one.device) == (torch.uint8, images.shape, images.device)
             assert (one != other).any()
@@ -44,25 +44,27 @@ def test_neither_order_nor_company_matter(name, table, images, monkeypatch):
     images = torch.from_numpy(images[:10].copy())
     images[3] = 128  # flat: where sums are whole numbers, rounding shows
     for severity in (2, 5):
-        made = dc.corrupt(images, name, severity, seed=1, constants=table)
-        halves = [dc.corrupt(part, name, severity, seed=1, constants=table)
+        made = dc.vision.corrupt(images, name, severity, seed=1, constants=table)
+        halves = [dc.vision.corrupt(part, name, severity, seed=1, constants=table)
                   for part in (images[:3], images[3:4], images[4:])]  # fmt: skip
         assert torch.equal(torch.cat(halves), made)
         order = torch.randperm(10, generator=torch.Generator().manual_seed(0))
         assert torch.equal(
-            dc.corrupt(images[order], name, severity, 1, constants=table), made[order]
+            dc.vision.corrupt(images[order], name, severity, 1, constants=table), made[order]
         )
-        monkeypatch.setattr("domaincal.datasets.batched._VALUES", {"cpu": 3 * 64 * 64 * 3})
-        assert torch.equal(dc.corrupt(images, name, severity, seed=1, constants=table), made)
+        monkeypatch.setattr(
+            "domaincal.vision.corruptions.torch_corruptions._VALUES", {"cpu": 3 * 64 * 64 * 3}
+        )
+        assert torch.equal(dc.vision.corrupt(images, name, severity, seed=1, constants=table), made)
         monkeypatch.undo()
-        other = dc.corrupt(images, name, severity, seed=2, constants=table)
+        other = dc.vision.corrupt(images, name, severity, seed=2, constants=table)
         assert torch.equal(other, made) == (name in CERTAIN)
 
 
 def test_noise_of_nearly_the_same_images_is_independent():
     grey = torch.full((2, 64, 64, 3), 128, dtype=torch.uint8)
     grey[1, 0, 0, 0] = 127
-    noise = [dc.corrupt(grey, "gaussian_noise", s).double().flatten(1) for s in (1, 2)]
+    noise = [dc.vision.corrupt(grey, "gaussian_noise", s).double().flatten(1) for s in (1, 2)]
     between = np.corrcoef(torch.cat(noise).numpy())
     assert np.abs(between - np.eye(4)).max() < 4 / np.sqrt(64 * 64 * 3)
     # Nor is it within an image, between neighbours or channels.
@@ -74,32 +76,32 @@ def test_noise_of_nearly_the_same_images_is_independent():
 @pytest.mark.parametrize("name", CORRUPTIONS)
 def test_settings_of_torch_do_not_matter(name, images):
     images = torch.from_numpy(images[:4])
-    made = dc.corrupt(images, name, 3)
+    made = dc.vision.corrupt(images, name, 3)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(dc.corrupt(images, name, 3), made)
+        assert torch.equal(dc.vision.corrupt(images, name, 3), made)
     torch.set_default_dtype(torch.float64)
     try:
-        assert torch.equal(dc.corrupt(images, name, 3), made)
+        assert torch.equal(dc.vision.corrupt(images, name, 3), made)
     finally:
         torch.set_default_dtype(torch.float32)
     state = torch.get_rng_state()
     with torch.inference_mode():
-        assert torch.equal(dc.corrupt(images, name, 3), made)
+        assert torch.equal(dc.vision.corrupt(images, name, 3), made)
     assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_arrays_and_tensors_of_any_layout_are_the_same(images):
     array = images[:3]
-    made = dc.corrupt(array, "fog", 2, constants="cifar")
+    made = dc.vision.corrupt(array, "fog", 2, constants="cifar")
     assert isinstance(made, np.ndarray)
     np.testing.assert_array_equal(made, batched(array, "fog", 2, constants="cifar"))
     array = np.ascontiguousarray(array.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)
-    np.testing.assert_array_equal(dc.corrupt(array, "fog", 2, constants="cifar"), made)
+    np.testing.assert_array_equal(dc.vision.corrupt(array, "fog", 2, constants="cifar"), made)
     array = images[:3].copy()
     array.flags.writeable = False
-    np.testing.assert_array_equal(dc.corrupt(array, "fog", 2, constants="cifar"), made)
+    np.testing.assert_array_equal(dc.vision.corrupt(array, "fog", 2, constants="cifar"), made)
     channels_first = torch.from_numpy(images[:3]).permute(0, 3, 1, 2).contiguous()
-    tensor = dc.corrupt(channels_first.permute(0, 2, 3, 1), "fog", 2, constants="cifar")
+    tensor = dc.vision.corrupt(channels_first.permute(0, 2, 3, 1), "fog", 2, constants="cifar")
     np.testing.assert_array_equal(tensor, made)
 
 
@@ -108,7 +110,7 @@ def test_black_white_and_no_images(name):
     extremes = np.zeros((2, 32, 32, 3), np.uint8)
     extremes[1] = 255
     made = batched(extremes, name, 3)
-    package = dc.corrupt(extremes, name, 3)
+    package = dc.vision.corrupt(extremes, name, 3)
     assert np.abs(made.mean(axis=(1, 2, 3)) - package.mean(axis=(1, 2, 3))).max() < 128
     if name in CERTAIN:
         assert np.abs(made.astype(int) - package).max() <= 1
@@ -121,14 +123,14 @@ def test_black_white_and_no_images(name):
 def test_cuda_gives_what_the_cpu_gives(name, table, images):
     images = torch.from_numpy(images)
     for severity in SEVERITIES:
-        made = dc.corrupt(images.cuda(), name, severity, constants=table)
+        made = dc.vision.corrupt(images.cuda(), name, severity, constants=table)
         assert made.is_cuda
-        cpu = dc.corrupt(images, name, severity, constants=table)
+        cpu = dc.vision.corrupt(images, name, severity, constants=table)
         difference = (made.cpu().int() - cpu.int()).abs()
         # Logarithms and cosines may differ in the last bit, and with it what is cut off.
         assert (difference > 0).float().mean() < 1e-3
         assert difference.float().mean() < 1e-2
-        halves = [dc.corrupt(part.cuda(), name, severity, constants=table)
+        halves = [dc.vision.corrupt(part.cuda(), name, severity, constants=table)
                   for part in (images[:7], images[7:])]  # fmt: skip
         assert (torch.cat(halves) != made).float().mean() < 1e-5
 
@@ -151,16 +153,18 @@ def test_cuda_gives_what_the_cpu_gives(name, table, images):
 )
 def test_bad_input(change, message):
     good = {"images": torch.zeros(1, 32, 32, 3, dtype=torch.uint8), "name": "fog", "severity": 1}
-    with pytest.raises(dc.InputError, match=message):
-        dc.corrupt(**{**good, **change})
+    with pytest.raises(dc.errors.InputError, match=message):
+        dc.vision.corrupt(**{**good, **change})
 
 
 def test_without_torch_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     grey = np.full((1, 32, 32, 3), 128, np.uint8)
-    with pytest.raises(dc.MissingDependencyError, match=r"constants of cifar .*domaincal\[torch\]"):
-        dc.corrupt(grey, "fog", 1, constants="cifar")
-    assert dc.corrupt(grey, "contrast", 1).shape == grey.shape
+    with pytest.raises(
+        dc.errors.MissingDependencyError, match=r"constants of cifar .*domaincal\[torch\]"
+    ):
+        dc.vision.corrupt(grey, "fog", 1, constants="cifar")
+    assert dc.vision.corrupt(grey, "contrast", 1).shape == grey.shape
 
 
 @pytest.fixture
@@ -182,36 +186,36 @@ def test_a_folder_takes_the_constants_and_keeps_them(photos, tmp_path):
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        dc.corrupt_folder(photos, tmp_path / "out", **options)
+        dc.vision.corrupt_folder(photos, tmp_path / "out", **options)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
     clean = _pixels(photos / "1.png")[None]
     for name in options["names"]:
-        expected = dc.corrupt(clean, name, 2, constants="cifar")[0]
+        expected = dc.vision.corrupt(clean, name, 2, constants="cifar")[0]
         np.testing.assert_array_equal(_pixels(tmp_path / f"out/{name}/2/1.png"), expected)
-    dc.corrupt_folder(photos, tmp_path / "two", **options, n_jobs=2)
+    dc.vision.corrupt_folder(photos, tmp_path / "two", **options, n_jobs=2)
     for made in (tmp_path / "out").rglob("*.png"):
         other = tmp_path / "two" / made.relative_to(tmp_path / "out")
         assert made.read_bytes() == other.read_bytes()
     with pytest.raises(
-        dc.InputError, match=r"made with .* constants cifar, not .* constants image"
+        dc.errors.InputError, match=r"made with .* constants cifar, not .* constants image"
     ):
-        dc.corrupt_folder(photos, tmp_path / "out", names=["fog"])
-    with pytest.raises(dc.InputError, match="constants must be one of"):
-        dc.corrupt_folder(photos, tmp_path / "other", constants="mnist")
+        dc.vision.corrupt_folder(photos, tmp_path / "out", names=["fog"])
+    with pytest.raises(dc.errors.InputError, match="constants must be one of"):
+        dc.vision.corrupt_folder(photos, tmp_path / "other", constants="mnist")
 
 
 def test_folders_of_before_there_was_a_choice_are_of_imagenet(photos, tmp_path):
     options = {"names": ["contrast"], "severities": [1]}
-    dc.corrupt_folder(photos, tmp_path / "out", **options)
+    dc.vision.corrupt_folder(photos, tmp_path / "out", **options)
     recipe = tmp_path / "out/corruptions.json"
     known = json.loads(recipe.read_text())
     assert known.pop("constants") == "imagenet"
     recipe.write_text(json.dumps(known))
-    assert dc.corrupt_folder(photos, tmp_path / "out", **options).n_kept == 3
-    with pytest.raises(dc.InputError, match=r"constants imagenet, not .* constants cifar"):
-        dc.corrupt_folder(photos, tmp_path / "out", **options, constants="cifar")
+    assert dc.vision.corrupt_folder(photos, tmp_path / "out", **options).n_kept == 3
+    with pytest.raises(dc.errors.InputError, match=r"constants imagenet, not .* constants cifar"):
+        dc.vision.corrupt_folder(photos, tmp_path / "out", **options, constants="cifar")
 
 
 def test_the_verb_takes_constants(photos, tmp_path):
@@ -221,7 +225,9 @@ def test_the_verb_takes_constants(photos, tmp_path):
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert (document["n_written"], document["constants"]) == (3, "tiny-imagenet")
-    expected = dc.corrupt(_pixels(photos / "2.png")[None], "fog", 1, constants="tiny-imagenet")[0]
+    expected = dc.vision.corrupt(
+        _pixels(photos / "2.png")[None], "fog", 1, constants="tiny-imagenet"
+    )[0]
     np.testing.assert_array_equal(_pixels(tmp_path / "out/fog/1/2.png"), expected)
     result = CliRunner().invoke(main, [*arguments, "--constants", "mnist"])
     assert result.exit_code == 2

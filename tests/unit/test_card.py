@@ -20,7 +20,7 @@ def _show(calibrator):
 
 
 @pytest.mark.parametrize("name", CALIBRATORS)
-@pytest.mark.filterwarnings("ignore::domaincal.PoorHeadWarning")
+@pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
 def test_every_fitted_calibrator_shows_what_it_has_learned(name):
     calibrator = fit(CALIBRATORS[name](), DATA)
     html, tree = _show(calibrator)
@@ -66,7 +66,7 @@ def test_of_many_domains_some_are_drawn():
 
 def test_domains_that_are_not_used_are_hollow():
     names = np.where(np.arange(len(DATA)) < 3, "tiny", DATA.domains)
-    with pytest.warns(dc.SmallDomainWarning):
+    with pytest.warns(dc.errors.SmallDomainWarning):
         fitted = dc.DomainTemperatureScaling().fit(DATA.logits, DATA.labels, domains=names)
     html, tree = _show(fitted)
     assert [c.get("fill") for c in tree.iter("circle")].count("none") == 1
@@ -93,6 +93,6 @@ def test_the_drawing_is_the_right_way_up_and_in_order():
 
 
 def test_a_temperature_at_its_bound_has_no_interval():
-    with pytest.warns(dc.BoundaryWarning):
+    with pytest.warns(dc.errors.BoundaryWarning):
         fitted = dc.TemperatureScaling().fit(DATA.logits, DATA.logits.argmax(axis=1))
     assert "at its bound" in _show(fitted)[0]

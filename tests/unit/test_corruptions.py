@@ -15,13 +15,9 @@ from click.testing import CliRunner
 
 import domaincal as dc
 from domaincal.cli import main
-from domaincal.datasets._processes import in_processes
-from domaincal.datasets.corruptions import (
-    CORRUPTIONS,
-    KINDS,
-    SEVERITIES,
-    _seed_of,
-)
+from domaincal.vision.corruptions.catalogue import CORRUPTIONS, FAMILIES, SEVERITIES
+from domaincal.vision.corruptions.corrupt import _seed_of
+from domaincal.vision.processes import in_processes
 
 imagecorruptions = pytest.importorskip("imagecorruptions", reason="needs the extra corruptions")
 Image = pytest.importorskip("PIL.Image")
@@ -35,21 +31,21 @@ def images():
 
 
 def test_the_names_are_those_of_the_package():
-    for kind, names in KINDS.items():
+    for kind, names in FAMILIES.items():
         assert list(names) == imagecorruptions.get_corruption_names(kind)
     assert list(CORRUPTIONS) == imagecorruptions.get_corruption_names("common")
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
 def test_each_corruption_is_the_packages_own_and_follows_the_seed(name, images):
-    made = dc.corrupt(images, name, 3, seed=5)
+    made = dc.vision.corrupt(images, name, 3, seed=5)
     assert made.dtype == np.uint8
     assert made.shape == images.shape
     assert (made != images).any()
-    np.testing.assert_array_equal(made, dc.corrupt(images, name, 3, seed=5))
+    np.testing.assert_array_equal(made, dc.vision.corrupt(images, name, 3, seed=5))
     function = imagecorruptions.corruption_dict[name]
     if name in ("impulse_noise", "glass_blur") or "np.random" in inspect.getsource(function):
-        assert (made != dc.corrupt(images, name, 3, seed=6)).any()
+        assert (made != dc.vision.corrupt(images, name, 3, seed=6)).any()
     elif name not in ("snow", "fog"):  # whose helpers draw the numbers
         plain = imagecorruptions.corrupt(images[0], severity=3, corruption_name=name)
         np.testing.assert_array_equal(made[0], plain)
@@ -57,24 +53,24 @@ def test_each_corruption_is_the_packages_own_and_follows_the_seed(name, images):
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
 def test_neither_order_nor_company_matter(name, images):
-    made = dc.corrupt(images, name, 2, seed=1)
-    np.testing.assert_array_equal(dc.corrupt(images[::-1], name, 2, seed=1), made[::-1])
-    np.testing.assert_array_equal(dc.corrupt(images[1:2], name, 2, seed=1), made[1:2])
+    made = dc.vision.corrupt(images, name, 2, seed=1)
+    np.testing.assert_array_equal(dc.vision.corrupt(images[::-1], name, 2, seed=1), made[::-1])
+    np.testing.assert_array_equal(dc.vision.corrupt(images[1:2], name, 2, seed=1), made[1:2])
 
 
 def test_images_severities_and_names_get_noise_of_their_own(images):
     grey = np.full((2, 32, 32, 3), 128, np.uint8)
     grey[1, 0, 0, 0] = 127  # nearly the same image, other noise
-    noise = dc.corrupt(grey, "gaussian_noise", 1).astype(int) - grey
+    noise = dc.vision.corrupt(grey, "gaussian_noise", 1).astype(int) - grey
     assert abs(np.corrcoef(noise[0].ravel(), noise[1].ravel())[0, 1]) < 0.1
-    stronger = dc.corrupt(grey[:1], "gaussian_noise", 2).astype(int) - grey[:1]
+    stronger = dc.vision.corrupt(grey[:1], "gaussian_noise", 2).astype(int) - grey[:1]
     assert abs(np.corrcoef(noise[0].ravel(), stronger.ravel())[0, 1]) < 0.1
 
 
 def test_the_number_of_processes_does_not_matter(images):
     tasks = [(images, name, 4, 3) for name in ("glass_blur", "frost", "impulse_noise", "snow")]
-    one = list(in_processes(dc.corrupt, tasks, n_jobs=1))
-    two = list(in_processes(dc.corrupt, tasks, n_jobs=2))
+    one = list(in_processes(dc.vision.corrupt, tasks, n_jobs=1))
+    two = list(in_processes(dc.vision.corrupt, tasks, n_jobs=2))
     np.testing.assert_array_equal(one, two)
 
 
@@ -85,7 +81,7 @@ def test_global_random_state_is_untouched(name, images):
     expected = np.random.random(3), random.random()  # noqa: NPY002
     np.random.seed(3)  # noqa: NPY002
     random.seed(3)
-    dc.corrupt(images, name, 5)
+    dc.vision.corrupt(images, name, 5)
     np.testing.assert_array_equal(np.random.random(3), expected[0])  # noqa: NPY002
     assert random.random() == expected[1]
 
@@ -100,7 +96,7 @@ def test_the_package_is_as_it_was_even_after_an_error(images, monkeypatch):
     state = np.random.get_state()[1].copy()  # noqa: NPY002
     monkeypatch.setitem(imagecorruptions.corruption_dict, "fog", fail)
     with pytest.raises(RuntimeError, match="broken"):
-        dc.corrupt(images, "fog", 1)
+        dc.vision.corrupt(images, "fog", 1)
     assert module.cv2 is cv2
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
@@ -110,7 +106,7 @@ def test_threads_of_opencv_are_as_they_were(images):
     before = cv2.getNumThreads()
     cv2.setNumThreads(3)
     try:
-        dc.corrupt(images, "frost", 1)
+        dc.vision.corrupt(images, "frost", 1)
         assert cv2.getNumThreads() == 3
     finally:
         cv2.setNumThreads(before)
@@ -122,7 +118,7 @@ def test_the_package_prints_nothing(images, monkeypatch, capsys):
         return image
 
     monkeypatch.setitem(imagecorruptions.corruption_dict, "fog", talk)
-    dc.corrupt(images, "fog", 1)
+    dc.vision.corrupt(images, "fog", 1)
     assert capsys.readouterr().out == ""
 
 
@@ -130,7 +126,7 @@ def test_frost_is_the_packages_own(images):
     """Pictures that are decoded once are the same pictures."""
     np.random.seed(_seed_of(images[0], "frost", 2, 9))  # noqa: NPY002
     expected = imagecorruptions.corrupt(images[0], severity=2, corruption_name="frost")
-    np.testing.assert_array_equal(dc.corrupt(images[:1], "frost", 2, seed=9)[0], expected)
+    np.testing.assert_array_equal(dc.vision.corrupt(images[:1], "frost", 2, seed=9)[0], expected)
 
 
 @pytest.mark.parametrize(
@@ -148,8 +144,8 @@ def test_frost_is_the_packages_own(images):
     ],
 )
 def test_bad_input(arguments, message):
-    with pytest.raises(dc.InputError, match=message):
-        dc.corrupt(*arguments)
+    with pytest.raises(dc.errors.InputError, match=message):
+        dc.vision.corrupt(*arguments)
 
 
 @pytest.fixture
@@ -174,80 +170,84 @@ def _files(folder):
 
 
 def test_a_folder_has_the_layout_of_imagenet_c(photos, tmp_path):
-    done = dc.corrupt_folder(photos, tmp_path / "out", names=["fog", "contrast"], severities=[2, 5])
+    done = dc.vision.corrupt_folder(
+        photos, tmp_path / "out", names=["fog", "contrast"], severities=[2, 5]
+    )
     assert (done.n_images, done.n_domains, done.n_written, done.n_kept) == (3, 4, 12, 0)
     assert done.n_left_out == 1  # notes.txt
     files = _files(tmp_path / "out")
     assert {name for name in files if name.startswith("contrast/5")} == {
         "contrast/5/a.png", "contrast/5/cats/b.JPEG", "contrast/5/cats/c.png",
     }  # fmt: skip
-    expected = dc.corrupt(_pixels(photos / "a.png")[None], "fog", 2)[0]
+    expected = dc.vision.corrupt(_pixels(photos / "a.png")[None], "fog", 2)[0]
     np.testing.assert_array_equal(_pixels(tmp_path / "out/fog/2/a.png"), expected)
     # JPEG as the published ImageNet-C: quality 85.
-    expected = dc.corrupt(_pixels(photos / "cats/b.JPEG")[None], "fog", 2)[0]
+    expected = dc.vision.corrupt(_pixels(photos / "cats/b.JPEG")[None], "fog", 2)[0]
     Image.fromarray(expected).save(tmp_path / "b.jpg", quality=85)
     assert files["fog/2/cats/b.JPEG"] == (tmp_path / "b.jpg").read_bytes()
 
 
 def test_a_folder_is_the_same_by_two_processes_and_after_a_cut(photos, tmp_path):
     options = {"names": ["frost", "glass_blur"], "seed": 4}
-    dc.corrupt_folder(photos, tmp_path / "one", **options)
-    dc.corrupt_folder(photos, tmp_path / "two", n_jobs=2, **options)
+    dc.vision.corrupt_folder(photos, tmp_path / "one", **options)
+    dc.vision.corrupt_folder(photos, tmp_path / "two", n_jobs=2, **options)
     whole = _files(tmp_path / "one")
     assert _files(tmp_path / "two") == whole
     for name in sorted(whole)[3::4]:
         os.unlink(tmp_path / "two" / name)
-    done = dc.corrupt_folder(photos, tmp_path / "two", **options)
+    done = dc.vision.corrupt_folder(photos, tmp_path / "two", **options)
     assert done.n_written + done.n_kept == 30
     assert done.n_written == len(sorted(whole)[3::4])
     assert _files(tmp_path / "two") == whole
 
 
 def test_a_folder_is_not_mixed_with_another(photos, tmp_path):
-    dc.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1])
-    with pytest.raises(dc.InputError, match=r"made with seed 0 and source .*, not with seed 1 and"):
-        dc.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1], seed=1)
-    with pytest.raises(dc.InputError, match="holds other files"):
-        dc.corrupt_folder(tmp_path / "out", photos, names=["fog"])
-    with pytest.raises(dc.InputError, match=r"made with .*photos.*, not with .*cats"):
-        dc.corrupt_folder(photos / "cats", tmp_path / "out", names=["fog"], severities=[1])
-    with pytest.raises(dc.InputError, match="in the destination"):
-        dc.corrupt_folder(tmp_path / "out/fog", tmp_path / "out", names=["fog"])
-    with pytest.raises(dc.InputError, match="in the source"):
-        dc.corrupt_folder(photos, photos / "out")
+    dc.vision.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1])
+    with pytest.raises(
+        dc.errors.InputError, match=r"made with seed 0 and source .*, not with seed 1 and"
+    ):
+        dc.vision.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1], seed=1)
+    with pytest.raises(dc.errors.InputError, match="holds other files"):
+        dc.vision.corrupt_folder(tmp_path / "out", photos, names=["fog"])
+    with pytest.raises(dc.errors.InputError, match=r"made with .*photos.*, not with .*cats"):
+        dc.vision.corrupt_folder(photos / "cats", tmp_path / "out", names=["fog"], severities=[1])
+    with pytest.raises(dc.errors.InputError, match="in the destination"):
+        dc.vision.corrupt_folder(tmp_path / "out/fog", tmp_path / "out", names=["fog"])
+    with pytest.raises(dc.errors.InputError, match="in the source"):
+        dc.vision.corrupt_folder(photos, photos / "out")
 
 
 def test_an_image_that_changed_is_corrupted_again(photos, tmp_path):
     options = {"names": ["fog", "fog"], "severities": [1, 1]}
-    assert dc.corrupt_folder(photos, tmp_path / "out", **options).n_written == 3
+    assert dc.vision.corrupt_folder(photos, tmp_path / "out", **options).n_written == 3
     Image.fromarray(np.zeros((40, 40, 3), np.uint8)).save(photos / "a.png")
-    done = dc.corrupt_folder(photos, tmp_path / "out", **options)
+    done = dc.vision.corrupt_folder(photos, tmp_path / "out", **options)
     assert (done.n_written, done.n_kept, done.n_domains) == (1, 2, 1)
     assert _pixels(tmp_path / "out/fog/1/a.png").shape == (40, 40, 3)
 
 
 def test_bad_folders(photos, tmp_path):
-    with pytest.raises(dc.InputError, match="is no folder"):
-        dc.corrupt_folder(tmp_path / "nowhere", tmp_path / "out")
+    with pytest.raises(dc.errors.InputError, match="is no folder"):
+        dc.vision.corrupt_folder(tmp_path / "nowhere", tmp_path / "out")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(dc.InputError, match="there is no image"):
-        dc.corrupt_folder(tmp_path / "empty", tmp_path / "out")
-    with pytest.raises(dc.InputError, match="names or severities is empty"):
-        dc.corrupt_folder(photos, tmp_path / "out", names=[])
+    with pytest.raises(dc.errors.InputError, match="there is no image"):
+        dc.vision.corrupt_folder(tmp_path / "empty", tmp_path / "out")
+    with pytest.raises(dc.errors.InputError, match="names or severities is empty"):
+        dc.vision.corrupt_folder(photos, tmp_path / "out", names=[])
     Image.new("RGB", (20, 50)).save(photos / "small.png")
-    with pytest.raises(dc.InputError, match=r"small.png is 20 x 50 px"):
-        dc.corrupt_folder(photos, tmp_path / "out")
+    with pytest.raises(dc.errors.InputError, match=r"small.png is 20 x 50 px"):
+        dc.vision.corrupt_folder(photos, tmp_path / "out")
     Image.fromarray(np.full((50, 50), 40_000, np.uint16)).save(photos / "small.png")
-    with pytest.raises(dc.InputError, match=r"small.png has more than 8 bits a channel"):
-        dc.corrupt_folder(photos, tmp_path / "out")
+    with pytest.raises(dc.errors.InputError, match=r"small.png has more than 8 bits a channel"):
+        dc.vision.corrupt_folder(photos, tmp_path / "out")
     (photos / "small.png").write_bytes(b"nonsense")
-    with pytest.raises(dc.FileFormatError, match=r"small.png is no image"):
-        dc.corrupt_folder(photos, tmp_path / "out")
+    with pytest.raises(dc.errors.FileFormatError, match=r"small.png is no image"):
+        dc.vision.corrupt_folder(photos, tmp_path / "out")
     Image.new("RGB", (50, 50)).save(photos / "small.png")
     whole = (photos / "cats/b.JPEG").read_bytes()
     (photos / "cats/b.JPEG").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(dc.FileFormatError, match=r"b.JPEG cannot be decoded"):
-        dc.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1])
+    with pytest.raises(dc.errors.FileFormatError, match=r"b.JPEG cannot be decoded"):
+        dc.vision.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1])
     assert not (tmp_path / "out/fog/1/cats/b.JPEG").exists()
 
 
@@ -267,15 +267,15 @@ def test_the_verb(photos, tmp_path):
 
 @pytest.mark.parametrize("n_jobs", [0, -2, True, 1.5])
 def test_a_number_of_processes_that_makes_no_sense(n_jobs, images):
-    with pytest.raises(dc.InputError, match="n_jobs must be"):
-        list(in_processes(dc.corrupt, [(images, "fog", 1)], n_jobs=n_jobs))
+    with pytest.raises(dc.errors.InputError, match="n_jobs must be"):
+        list(in_processes(dc.vision.corrupt, [(images, "fog", 1)], n_jobs=n_jobs))
 
 
 def test_workers_end_with_their_parent(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import os, signal, time\n"
-        "from domaincal.datasets._processes import in_processes\n"
+        "from domaincal.vision.processes import in_processes\n"
         "def work(k):\n"
         "    open(f'{os.getpid()}.pid', 'w').close()\n"
         "    time.sleep(0.3)\n"
@@ -296,7 +296,7 @@ def test_workers_end_with_their_parent(tmp_path):
 
 
 def test_digits_are_76_domains_of_the_same_images():
-    data = dc.load_digits_c(3, n_images=4)
+    data = dc.vision.load_digits_c(3, n_images=4)
     assert len(data.domain_names) == 76
     assert data.logits.shape == (304, 10)
     assert data.features.shape == (304, 100)
@@ -308,13 +308,13 @@ def test_digits_are_76_domains_of_the_same_images():
 
 
 def test_digits_follow_the_seed_and_outputs_are_the_networks():
-    a, b = (dc.load_digits_c(3, n_images=2) for _ in range(2))
+    a, b = (dc.vision.load_digits_c(3, n_images=2) for _ in range(2))
     np.testing.assert_array_equal(a.logits, b.logits)
-    other = dc.load_digits_c(4, n_images=2)
+    other = dc.vision.load_digits_c(4, n_images=2)
     assert set(other.groups) != set(a.groups)
     from sklearn.neural_network import MLPClassifier
 
-    from domaincal.datasets.digits import _outputs
+    from domaincal.vision.digits_c import _outputs
 
     x = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
     network = MLPClassifier((7,), max_iter=20, tol=1.0, random_state=0).fit(x, np.arange(60) % 3)
@@ -326,7 +326,7 @@ def test_digits_follow_the_seed_and_outputs_are_the_networks():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_digits_are_smooth_and_every_seed_has_a_network_of_its_own(monkeypatch):
-    from domaincal.datasets import digits
+    from domaincal.vision import digits_c as digits
 
     images, _ = digits._enlarged_digits()
     assert images.shape == (1797, 32, 32)
@@ -341,12 +341,12 @@ def test_digits_are_smooth_and_every_seed_has_a_network_of_its_own(monkeypatch):
     monkeypatch.setattr(digits, "MLPClassifier", spy)
     monkeypatch.setattr(digits, "_PAIRS", (("fog", 1),))
     for seed in (5, 6):
-        dc.load_digits_c(seed, n_images=1)
+        dc.vision.load_digits_c(seed, n_images=1)
     assert seeds == [5, 6]
 
 
 def test_colours_become_the_rounded_mean(monkeypatch):
-    from domaincal.datasets import digits
+    from domaincal.vision import digits_c as digits
 
     colours = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), np.uint8)
     monkeypatch.setattr(digits, "corrupt", lambda *_: colours)
@@ -356,12 +356,12 @@ def test_colours_become_the_rounded_mean(monkeypatch):
 
 def test_the_whole_of_the_digits_and_a_part_agree(monkeypatch):
     """The cache of all corrupted digits holds what a part would get."""
-    from domaincal.datasets import digits
+    from domaincal.vision import digits_c as digits
 
     monkeypatch.setattr(digits, "_PAIRS", (("fog", 1), ("impulse_noise", 2)))
     digits._all_corrupted.cache_clear()
     try:
-        whole, part = dc.load_digits_c(1), dc.load_digits_c(1, n_images=5)
+        whole, part = dc.vision.load_digits_c(1), dc.vision.load_digits_c(1, n_images=5)
     finally:
         digits._all_corrupted.cache_clear()
     rows = np.isin(whole.groups, part.groups)
@@ -369,18 +369,18 @@ def test_the_whole_of_the_digits_and_a_part_agree(monkeypatch):
     order = [np.flatnonzero((whole.groups == g) & (whole.domains == d))[0]
              for g, d in zip(part.groups, part.domains, strict=True)]  # fmt: skip
     np.testing.assert_allclose(whole.logits[order], part.logits, rtol=1e-5, atol=1e-5)
-    with pytest.raises(dc.InputError, match="n_images must be at most 899, got 900"):
-        dc.load_digits_c(n_images=900)
+    with pytest.raises(dc.errors.InputError, match="n_images must be at most 899, got 900"):
+        dc.vision.load_digits_c(n_images=900)
 
 
 def test_a_script_without_a_main_guard_can_use_processes(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import numpy as np, domaincal as dc\n"
-        "from domaincal.datasets._processes import in_processes\n"
+        "from domaincal.vision.processes import in_processes\n"
         "x = np.zeros((1, 32, 32, 3), np.uint8)\n"
         "tasks = [(x, 'fog', 1), (x, 'snow', 1)]\n"
-        "print(len(list(in_processes(dc.corrupt, tasks, n_jobs=2))))\n"
+        "print(len(list(in_processes(dc.vision.corrupt, tasks, n_jobs=2))))\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.stdout == "2\n", done.stderr

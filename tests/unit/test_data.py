@@ -50,16 +50,16 @@ def test_split_domains():
     for names, message in [(["x"], "'x', which is no domain"), ([], "none of the 6"),
                            ("night-*", r"'night-\*', which is no domain"), (1, r"pass \[1\]"),
                            (DATA.domain_names.tolist(), "all of the 6")]:  # fmt: skip
-        with pytest.raises(dc.InputError, match=message):
+        with pytest.raises(dc.errors.InputError, match=message):
             dc.split_domains(DATA, names)
 
 
 def test_a_container_is_checked_when_it_is_made():
-    with pytest.raises(dc.InputError, match="labels has 1 rows"):
+    with pytest.raises(dc.errors.InputError, match="labels has 1 rows"):
         dc.CalibrationData(DATA.logits, labels=[0])
     with pytest.raises(AttributeError):
         DATA.logits = None
-    with pytest.raises(dc.InputError, match="no domains"):
+    with pytest.raises(dc.errors.InputError, match="no domains"):
         dc.CalibrationData(DATA.logits).domain_names  # noqa: B018
     assert repr(DATA) == "CalibrationData(480 rows, 5 classes, 4 features, 6 domains)"
 
@@ -174,16 +174,16 @@ def test_odd_numbers_and_single_rows():
     first, second = dc.split_halves(data)
     assert pd.Series(first.domains).value_counts().to_dict() == {"a": 3, "b": 1, "c": 1}
     assert pd.Series(second.domains).value_counts().to_dict() == {"a": 2, "b": 1}
-    with pytest.raises(dc.InputError, match="every domain has a single row"):
+    with pytest.raises(dc.errors.InputError, match="every domain has a single row"):
         dc.split_halves(data.select([0, 5, 7]))
 
 
 def test_halves_by_group_need_groups():
-    with pytest.raises(dc.InputError, match="by='group' needs groups"):
+    with pytest.raises(dc.errors.InputError, match="by='group' needs groups"):
         dc.split_halves(DATA, by="group")
-    with pytest.raises(dc.InputError, match="all rows are of one group"):
+    with pytest.raises(dc.errors.InputError, match="all rows are of one group"):
         dc.split_halves(_full(groups=["a"] * len(DATA)), by="group")
-    with pytest.raises(dc.InputError, match="by must be one of"):
+    with pytest.raises(dc.errors.InputError, match="by must be one of"):
         dc.split_halves(DATA, by="domain")
 
 
@@ -194,7 +194,7 @@ def test_leave_one_domain_out_leaves_each_out_once():
         assert set(rows.domains) == {name}
         assert name not in others.domains
         assert len(others) + len(rows) == len(DATA)
-    with pytest.raises(dc.InputError, match="at least two"):
+    with pytest.raises(dc.errors.InputError, match="at least two"):
         next(dc.leave_one_domain_out(DATA.select(DATA.domains == "domain-0")))
 
 
@@ -204,9 +204,9 @@ def test_slices_masks_and_numbers_keep_everything_aligned():
     _same(picked, data.select(slice(10, 200, 7)))
     _same(data[data.domains == "domain-3"], dict(data.by_domain())["domain-3"])
     for wrong in (3, [[0, 1]], 10_000, "domain-3", [0, 10_000], np.zeros(3, bool)):
-        with pytest.raises(dc.InputError, match="rows"):
+        with pytest.raises(dc.errors.InputError, match="rows"):
             data[wrong]
-    with pytest.raises(dc.InputError, match="is empty"):
+    with pytest.raises(dc.errors.InputError, match="is empty"):
         data[:0]
     _same(picked, data.select(np.arange(len(data))[10:200:7]))
     np.testing.assert_array_equal(picked.labels, data.labels[10:200:7])
@@ -235,10 +235,10 @@ def test_joining_keeps_the_provenance_that_all_agree_on():
     ],
 )
 def test_parts_that_disagree_are_not_joined(change, fact):
-    with pytest.raises(dc.InputError, match=f"part 0 and part 1 disagree in their {fact}"):
+    with pytest.raises(dc.errors.InputError, match=f"part 0 and part 1 disagree in their {fact}"):
         dc.concatenate([_full(), _full(**change)])
     for wrong in ([], [DATA, 1]):
-        with pytest.raises(dc.InputError, match="parts"):
+        with pytest.raises(dc.errors.InputError, match="parts"):
             dc.concatenate(wrong)
 
 
@@ -255,9 +255,9 @@ def test_labels_may_be_class_names():
     names = np.array(NAMES)[DATA.labels]
     for labels in (names, names.astype(object), names.tolist()):
         np.testing.assert_array_equal(_full(labels=labels).labels, DATA.labels)
-    with pytest.raises(dc.InputError, match=r"labels contains 'eel' \(row 3\).* ant, bee"):
+    with pytest.raises(dc.errors.InputError, match=r"labels contains 'eel' \(row 3\).* ant, bee"):
         _full(labels=["ant", "bee", "cat", "eel", *names[4:]])
-    with pytest.raises(dc.InputError, match="must be integer class indices"):
+    with pytest.raises(dc.errors.InputError, match="must be integer class indices"):
         dc.CalibrationData(DATA.logits, labels=names)
 
 
@@ -279,7 +279,7 @@ def test_labels_may_be_class_names():
     ],
 )
 def test_what_describes_the_rows_is_checked(options, message):
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         _full(**options)
 
 

@@ -12,8 +12,8 @@ from trees import cifar10, write_tree
 def test_records_become_pictures(tmp_path):
     files, pixels, labels = cifar10()
     write_tree(tmp_path, files)
-    train = dc.Cifar10(tmp_path, "train")
-    test = dc.Cifar10(tmp_path / "cifar-10-batches-bin")
+    train = dc.vision.Cifar10(tmp_path, "train")
+    test = dc.vision.Cifar10(tmp_path / "cifar-10-batches-bin")
     np.testing.assert_array_equal(train.images, pixels[:10])
     np.testing.assert_array_equal(test.images, pixels[10:])
     assert train.labels.tolist() + test.labels.tolist() == labels.tolist()
@@ -29,11 +29,13 @@ def test_the_fine_classes_are_read(tmp_path):
         "cifar-100-binary/fine_label_names.txt": "apple\nbaby\nbear\n",
         "cifar-100-binary/train.bin": record * 3,
     })  # fmt: skip
-    train = dc.Cifar100(tmp_path, "train")
+    train = dc.vision.Cifar100(tmp_path, "train")
     assert train.labels.tolist() == [2, 2, 2]
     np.testing.assert_array_equal(train.images[0][0, :4], [[k] * 3 for k in range(4)])
-    with pytest.raises(dc.InputError, match=r"expected test.bin, fine_label_names.txt in .*found "):
-        dc.Cifar100(tmp_path)
+    with pytest.raises(
+        dc.errors.InputError, match=r"expected test.bin, fine_label_names.txt in .*found "
+    ):
+        dc.vision.Cifar100(tmp_path)
 
 
 def test_what_is_wrong_is_named(tmp_path):
@@ -41,21 +43,25 @@ def test_what_is_wrong_is_named(tmp_path):
     names = "cifar-10-batches-bin/batches.meta.txt"
     place = write_tree(tmp_path, files)
     (place / names).write_text("airplane\n")
-    with pytest.raises(dc.FileFormatError, match=r"batches.meta.txt names 1 classes"):
-        dc.Cifar10(place, "train")
+    with pytest.raises(dc.errors.FileFormatError, match=r"batches.meta.txt names 1 classes"):
+        dc.vision.Cifar10(place, "train")
     batch = place / "cifar-10-batches-bin/test_batch.bin"
     batch.write_bytes(batch.read_bytes()[:-1])
-    with pytest.raises(dc.FileFormatError, match="has 6145 bytes, which are no whole number"):
-        dc.Cifar10(place)
+    with pytest.raises(
+        dc.errors.FileFormatError, match="has 6145 bytes, which are no whole number"
+    ):
+        dc.vision.Cifar10(place)
     batch.write_bytes(b"")
-    with pytest.raises(dc.FileFormatError, match="has 0 bytes"):
-        dc.Cifar10(place)
+    with pytest.raises(dc.errors.FileFormatError, match="has 0 bytes"):
+        dc.vision.Cifar10(place)
     batch.unlink()
-    with pytest.raises(dc.InputError, match=r"expected test_batch.bin, .*batches.meta.txt.*unpack"):
-        dc.Cifar10(place)
-    with pytest.raises(dc.InputError, match="is not there; expected cifar-10-batches-bin"):
-        dc.Cifar10(place / "nowhere")
-    with pytest.raises(dc.InputError, match="is a file; expected"):
-        dc.Cifar10(place / names)
-    with pytest.raises(dc.InputError, match="split must be one of"):
-        dc.Cifar10(place, "val")
+    with pytest.raises(
+        dc.errors.InputError, match=r"expected test_batch.bin, .*batches.meta.txt.*unpack"
+    ):
+        dc.vision.Cifar10(place)
+    with pytest.raises(dc.errors.InputError, match="is not there; expected cifar-10-batches-bin"):
+        dc.vision.Cifar10(place / "nowhere")
+    with pytest.raises(dc.errors.InputError, match="is a file; expected"):
+        dc.vision.Cifar10(place / names)
+    with pytest.raises(dc.errors.InputError, match="split must be one of"):
+        dc.vision.Cifar10(place, "val")

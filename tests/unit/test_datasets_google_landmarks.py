@@ -17,8 +17,8 @@ def place(tmp_path):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_clients_are_drawn_once(place, seed):
-    train = dc.GoogleLandmarks(place, "train", **SMALL, seed=seed)
-    validation = dc.GoogleLandmarks(place, **SMALL, seed=seed)
+    train = dc.vision.GoogleLandmarks(place, "train", **SMALL, seed=seed)
+    validation = dc.vision.GoogleLandmarks(place, **SMALL, seed=seed)
     trained, shown = set(train.domains), set(validation.domains)
     assert len(trained) == 5
     assert shown == {name for name, n in COUNTS.items() if n >= 6} - trained
@@ -31,22 +31,22 @@ def test_clients_are_drawn_once(place, seed):
         assert images.class_names == ("0", "1", "2", "3", "4")
     order = np.random.default_rng(seed).permutation(12)
     assert trained == {sorted(COUNTS)[k] for k in order[:5]}
-    again = dc.GoogleLandmarks(place, "train", **SMALL, seed=seed)
+    again = dc.vision.GoogleLandmarks(place, "train", **SMALL, seed=seed)
     assert again.groups.tolist() == train.groups.tolist()
     ind, ood = validation.draw_domains(2, seed=seed)
     assert (tuple(ind), tuple(ood)) == (validation.ind_domains, validation.ood_domains)
 
 
 def test_one_client_must_be_left_as_ood(place):
-    n = len(set(dc.GoogleLandmarks(place, **SMALL).domains))
-    assert len(dc.GoogleLandmarks(place, **{**SMALL, "n_ind": n - 1}).ood_domains) == 1
-    with pytest.raises(dc.InputError, match=f"n_ind={n}, .* only {n} have"):
-        dc.GoogleLandmarks(place, **{**SMALL, "n_ind": n})
+    n = len(set(dc.vision.GoogleLandmarks(place, **SMALL).domains))
+    assert len(dc.vision.GoogleLandmarks(place, **{**SMALL, "n_ind": n - 1}).ood_domains) == 1
+    with pytest.raises(dc.errors.InputError, match=f"n_ind={n}, .* only {n} have"):
+        dc.vision.GoogleLandmarks(place, **{**SMALL, "n_ind": n})
 
 
 def test_seeds_differ(place):
     draws = {
-        tuple(np.unique(dc.GoogleLandmarks(place, "train", **SMALL, seed=seed).domains))
+        tuple(np.unique(dc.vision.GoogleLandmarks(place, "train", **SMALL, seed=seed).domains))
         for seed in range(6)
     }
     assert len(draws) > 3
@@ -62,15 +62,17 @@ def test_places_of_the_files(tmp_path):
     }
     bare = {name.removeprefix("train/"): content for name, content in files.items()}
     sets = [
-        dc.GoogleLandmarks(write_tree(tmp_path / str(k), tree), **SMALL)
+        dc.vision.GoogleLandmarks(write_tree(tmp_path / str(k), tree), **SMALL)
         for k, tree in enumerate((files, nested, flat, bare))
     ]
     for images in sets:
         assert images.groups.tolist() == sets[0].groups.tolist()
     small = write_tree(tmp_path / "s", google_landmarks(COUNTS, table="mini_gld_train_split.csv"))
-    assert len(dc.GoogleLandmarks(small, variant="gld23k", **SMALL)) == len(sets[0])
-    with pytest.raises(dc.InputError, match=r"expected federated_train.csv.*variant='gld23k'"):
-        dc.GoogleLandmarks(small, **SMALL)
+    assert len(dc.vision.GoogleLandmarks(small, variant="gld23k", **SMALL)) == len(sets[0])
+    with pytest.raises(
+        dc.errors.InputError, match=r"expected federated_train.csv.*variant='gld23k'"
+    ):
+        dc.vision.GoogleLandmarks(small, **SMALL)
 
 
 @pytest.mark.parametrize(
@@ -87,25 +89,31 @@ def test_places_of_the_files(tmp_path):
     ],
 )
 def test_too_few_clients_and_other_arguments(place, arguments, message):
-    with pytest.raises(dc.InputError, match=message):
-        dc.GoogleLandmarks(place, **{**SMALL, **arguments})
+    with pytest.raises(dc.errors.InputError, match=message):
+        dc.vision.GoogleLandmarks(place, **{**SMALL, **arguments})
 
 
 def test_what_lacks_is_named(place):
-    images = dc.GoogleLandmarks(place, **SMALL)
+    images = dc.vision.GoogleLandmarks(place, **SMALL)
     gone = images.images.names[1]
     (place / "train" / gone).unlink()
-    with pytest.raises(dc.InputError, match=f"1 of the .* federated_train.csv names .*{gone}"):
-        dc.GoogleLandmarks(place, **SMALL)
+    with pytest.raises(
+        dc.errors.InputError, match=f"1 of the .* federated_train.csv names .*{gone}"
+    ):
+        dc.vision.GoogleLandmarks(place, **SMALL)
     (place / "train").rename(place / "pictures")
-    with pytest.raises(dc.InputError, match=r"expected images such as train/./././.*found "):
-        dc.GoogleLandmarks(place, **SMALL)
+    with pytest.raises(dc.errors.InputError, match=r"expected images such as train/./././.*found "):
+        dc.vision.GoogleLandmarks(place, **SMALL)
     (place / "federated_train.csv").write_text("user,image_id,class\n1,abc,1\n")
-    with pytest.raises(dc.InputError, match=r"lacks the column 'user_id'.*found user, image_id"):
-        dc.GoogleLandmarks(place, **SMALL)
+    with pytest.raises(
+        dc.errors.InputError, match=r"lacks the column 'user_id'.*found user, image_id"
+    ):
+        dc.vision.GoogleLandmarks(place, **SMALL)
     (place / "federated_train.csv").write_text("user_id,image_id,class\n")
-    with pytest.raises(dc.InputError, match="has no rows"):
-        dc.GoogleLandmarks(place, **SMALL)
+    with pytest.raises(dc.errors.InputError, match="has no rows"):
+        dc.vision.GoogleLandmarks(place, **SMALL)
     (place / "federated_train.csv").unlink()
-    with pytest.raises(dc.InputError, match=r"expected federated_train.csv in .*found pictures/"):
-        dc.GoogleLandmarks(place, **SMALL)
+    with pytest.raises(
+        dc.errors.InputError, match=r"expected federated_train.csv in .*found pictures/"
+    ):
+        dc.vision.GoogleLandmarks(place, **SMALL)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import domaincal as dc
-from domaincal.datasets import imagenet_c as module
 from domaincal.experiments.partitions import CORRUPTION_PARTITIONS
+from domaincal.vision.datasets import imagenet_c as module
 from trees import IMAGENET_WNIDS, encoded, imagenet_c, write_tree
 
 
@@ -27,13 +27,13 @@ def place(tmp_path):
     """All 76 domains; half of them in the folders of their kinds, as unpacked elsewhere."""
     domains = list(module._DOMAINS)
     write_tree(tmp_path, imagenet_c(domains[:40]))
-    write_tree(tmp_path, imagenet_c(domains[40:], by_kind=True))
+    write_tree(tmp_path, imagenet_c(domains[40:], by_family=True))
     return tmp_path
 
 
 @pytest.mark.usefixtures("three_classes")
 def test_76_domains_of_two_classes_and_their_columns(place):
-    images = dc.ImageNetC(place)
+    images = dc.vision.ImageNetC(place)
     assert len(images) == 76 * 2
     assert images.class_names == (IMAGENET_WNIDS[0], IMAGENET_WNIDS[2])
     assert images.columns.tolist() == [0, 2]
@@ -44,7 +44,7 @@ def test_76_domains_of_two_classes_and_their_columns(place):
         assert len(np.unique(images.domains[images.groups == group])) == 76
     ind, ood = CORRUPTION_PARTITIONS["unseen-types"].choose(dict.fromkeys(names, 2), seed=0)
     assert (len(ind), len(ood)) == (41, 35)
-    every = dc.ImageNetC(place, classes="all")
+    every = dc.vision.ImageNetC(place, classes="all")
     assert (len(every), every.columns) == (76 * 3, None)
     assert every.labels.tolist() == [0, 1, 2] * 76
 
@@ -55,7 +55,7 @@ def test_the_picture_is_of_its_domain(tmp_path):
     domains = ["clean", "fog-3", "shot_noise-1"]
     write_tree(tmp_path, imagenet_c(domains, picture=encoded))
     shutil.move(tmp_path / "clean", tmp_path / "val")
-    images = dc.ImageNetC(tmp_path, clean=tmp_path / "val", domains=domains, classes="all")
+    images = dc.vision.ImageNetC(tmp_path, clean=tmp_path / "val", domains=domains, classes="all")
     greys = [int(images.images[k].mean()) for k in range(9)]
     assert greys == list(range(9))
     assert images.domains.tolist() == np.repeat(domains, 3).tolist()
@@ -70,28 +70,38 @@ def test_the_picture_is_of_its_domain(tmp_path):
 def test_what_lacks_is_named(place):
     shutil.rmtree(place / "digital/pixelate/2")
     with pytest.raises(
-        dc.InputError,
+        dc.errors.InputError,
         match=r"expected <corruption>/<severity> for all 76 domains.*1 are not there: pixelate/2; "
         r"get them, or name those that are there with domains=\[...\]",
     ):
-        dc.ImageNetC(place)
-    assert len(dc.ImageNetC(place, domains=["pixelate-1", "pixelate-3"])) == 4
+        dc.vision.ImageNetC(place)
+    assert len(dc.vision.ImageNetC(place, domains=["pixelate-1", "pixelate-3"])) == 4
     (place / f"weather/fog/4/{IMAGENET_WNIDS[2]}/more.JPEG").write_bytes(b"")
-    with pytest.raises(dc.InputError, match=r"1 images are only in one of .*fog.3 and .*fog.4"):
-        dc.ImageNetC(place, domains=["fog-3", "fog-4"])
+    with pytest.raises(
+        dc.errors.InputError, match=r"1 images are only in one of .*fog.3 and .*fog.4"
+    ):
+        dc.vision.ImageNetC(place, domains=["fog-3", "fog-4"])
     shutil.rmtree(place / f"weather/fog/5/{IMAGENET_WNIDS[0]}")
-    with pytest.raises(dc.InputError, match=r"each of 2 classes.*fog.5.*1 have none: n01440764"):
-        dc.ImageNetC(place, domains=["fog-5"])
+    with pytest.raises(
+        dc.errors.InputError, match=r"each of 2 classes.*fog.5.*1 have none: n01440764"
+    ):
+        dc.vision.ImageNetC(place, domains=["fog-5"])
     shutil.rmtree(place / "clean")
-    with pytest.raises(dc.InputError, match=r"clean validation images in .*clean, .*pass clean="):
-        dc.ImageNetC(place)
+    with pytest.raises(
+        dc.errors.InputError, match=r"clean validation images in .*clean, .*pass clean="
+    ):
+        dc.vision.ImageNetC(place)
     for domains, value in ((["fog-6"], "'fog-6'"), ("fog-3", "'fog-3'"), ([], r"\[\]")):
-        with pytest.raises(dc.InputError, match=f"domains must be a list of some .*, got {value}"):
-            dc.ImageNetC(place, domains=domains)
-    with pytest.raises(dc.InputError, match="'nowhere' is not there; expected the folder in which"):
-        dc.ImageNetC("nowhere")
-    with pytest.raises(dc.InputError, match="classes must be one of"):
-        dc.ImageNetC(place, classes="imagenet-a")
+        with pytest.raises(
+            dc.errors.InputError, match=f"domains must be a list of some .*, got {value}"
+        ):
+            dc.vision.ImageNetC(place, domains=domains)
+    with pytest.raises(
+        dc.errors.InputError, match="'nowhere' is not there; expected the folder in which"
+    ):
+        dc.vision.ImageNetC("nowhere")
+    with pytest.raises(dc.errors.InputError, match="classes must be one of"):
+        dc.vision.ImageNetC(place, classes="imagenet-a")
 
 
 def test_the_lists_of_timm(tmp_path):
@@ -103,12 +113,12 @@ def test_the_lists_of_timm(tmp_path):
     assert every == sorted(every)
     assert chosen == sorted(chosen)
     write_tree(tmp_path, {f"clean/{wnid}/a.JPEG": "" for wnid in chosen})
-    images = dc.ImageNetC(tmp_path, domains=["clean"])
+    images = dc.vision.ImageNetC(tmp_path, domains=["clean"])
     indices = module._synsets("imagenet_r_indices.txt")
     assert images.columns.tolist() == [int(k) for k in indices]
 
 
 def test_without_timm_its_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(dc.MissingDependencyError, match=r"pip install 'domaincal\[torch\]'"):
-        dc.ImageNetC(tmp_path)
+    with pytest.raises(dc.errors.MissingDependencyError, match=r"pip install 'domaincal\[torch\]'"):
+        dc.vision.ImageNetC(tmp_path)

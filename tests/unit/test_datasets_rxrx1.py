@@ -22,7 +22,7 @@ def place(tmp_path):
     ],
 )
 def test_official_splits(place, split, sites, experiments):
-    images = dc.RxRx1(place, split)
+    images = dc.vision.RxRx1(place, split)
     assert np.unique(images.domains).tolist() == experiments
     assert {name[-5] for name in images.images.names} == sites
     assert len(images) == 2 * len(sites) * len(experiments)
@@ -36,21 +36,21 @@ def test_official_splits(place, split, sites, experiments):
 
 
 def test_val_and_test_make_the_papers_domains(place):
-    images = dc.RxRx1(place.parent, ["val", "test"])
+    images = dc.vision.RxRx1(place.parent, ["val", "test"])
     assert len(np.unique(images.domains)) == 6
-    experiment = dc.read_experiment("rxrx1")
+    experiment = dc.experiments.read_experiment("rxrx1")
     counts = dict(zip(*np.unique(images.domains, return_counts=True), strict=True))
     official, first = experiment.partitions[:2]
     ind, ood = official.choose(counts, seed=0)
-    assert ind == np.unique(dc.RxRx1(place, "val").domains).tolist()
-    assert ood == np.unique(dc.RxRx1(place, "test").domains).tolist()
+    assert ind == np.unique(dc.vision.RxRx1(place, "val").domains).tolist()
+    assert ood == np.unique(dc.vision.RxRx1(place, "test").domains).tolist()
     assert images.draw_domains(4, seed=1) == first.choose(counts, seed=99)  # it is random-4-1
 
 
 def test_the_picture_is_that_of_the_row(tmp_path):
     pytest.importorskip("PIL")
     write_tree(tmp_path, rxrx1(picture=lambda value: encoded(value, format="PNG")))
-    images = dc.RxRx1(tmp_path, "val")
+    images = dc.vision.RxRx1(tmp_path, "val")
     order = list(RXRX1_EXPERIMENTS)
     expected = [
         10 * order.index(name.split("/")[0]) + 2 * int(name.split("/")[1]) for name in images.groups
@@ -76,20 +76,26 @@ def test_a_table_of_another_form_is_refused(place, old, new, message):
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    with pytest.raises(dc.InputError, match=message):
-        dc.RxRx1(place)
+    with pytest.raises(dc.errors.InputError, match=message):
+        dc.vision.RxRx1(place)
 
 
 def test_what_is_expected_and_found_is_said(place, tmp_path):
-    with pytest.raises(dc.InputError, match=r"'nowhere' is not there; expected .*metadata.csv"):
-        dc.RxRx1("nowhere")
+    with pytest.raises(
+        dc.errors.InputError, match=r"'nowhere' is not there; expected .*metadata.csv"
+    ):
+        dc.vision.RxRx1("nowhere")
     for split in ("valid", [], ["val", "x"]):
-        with pytest.raises(dc.InputError, match="split must be one of"):
-            dc.RxRx1(place, split)
+        with pytest.raises(dc.errors.InputError, match="split must be one of"):
+            dc.vision.RxRx1(place, split)
     (place / "images/HEPG2-08/Plate2/B02_s2.png").unlink()
-    with pytest.raises(dc.InputError, match=r"1 of the 16 images.*HEPG2-08/Plate2/B02_s2.png; get"):
-        dc.RxRx1(place)
-    dc.RxRx1(place, "test")
+    with pytest.raises(
+        dc.errors.InputError, match=r"1 of the 16 images.*HEPG2-08/Plate2/B02_s2.png; get"
+    ):
+        dc.vision.RxRx1(place)
+    dc.vision.RxRx1(place, "test")
     (place / "metadata.csv").unlink()
-    with pytest.raises(dc.InputError, match=r"expected metadata.csv and images/.*found images/"):
-        dc.RxRx1(place)
+    with pytest.raises(
+        dc.errors.InputError, match=r"expected metadata.csv and images/.*found images/"
+    ):
+        dc.vision.RxRx1(place)

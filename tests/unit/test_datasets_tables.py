@@ -19,7 +19,7 @@ TEXT = "path,label,domain\na/2.png,dog,night\n3.png,cat,day\na/1.png,dog,day\n"
 
 
 def test_rows_in_the_order_of_the_table(tmp_path):
-    images = dc.ImageTable(_table(tmp_path, TEXT))
+    images = dc.vision.ImageTable(_table(tmp_path, TEXT))
     assert images.class_names == ("cat", "dog")
     assert images.labels.tolist() == [1, 0, 1]
     assert images.domains.tolist() == ["night", "day", "day"]
@@ -33,37 +33,39 @@ def test_columns_and_classes_can_be_named(tmp_path):
     table = tmp_path / "table.csv"
     path.rename(table)
     named = {"path": "file", "label": "kind", "domain": "where"}
-    images = dc.ImageTable(table, tmp_path / "pictures", **named, group="shot")
+    images = dc.vision.ImageTable(table, tmp_path / "pictures", **named, group="shot")
     assert images.class_names == ("0", "1")
     assert images.domains.tolist() == ["NA", "07"]
     assert images.groups.tolist() == ["7", "7"]
-    images = dc.ImageTable(table, tmp_path / "pictures", **named, class_names=["1", "x", "0"])
+    images = dc.vision.ImageTable(
+        table, tmp_path / "pictures", **named, class_names=["1", "x", "0"]
+    )
     assert images.labels.tolist() == [0, 2]  # names, for all of them are
-    images = dc.ImageTable(table, tmp_path / "pictures", **named, class_names=["x", "y"])
+    images = dc.vision.ImageTable(table, tmp_path / "pictures", **named, class_names=["x", "y"])
     assert images.labels.tolist() == [1, 0]  # numbers, for none of them is a name
-    images = dc.ImageTable(table, tmp_path / "pictures", **{**named, "domain": None})
+    images = dc.vision.ImageTable(table, tmp_path / "pictures", **{**named, "domain": None})
     assert images.domains is None
 
 
 def test_a_column_of_groups_is_read_where_there_is_one(tmp_path):
     path = _table(tmp_path, "path,label,domain,group\n3.png,0,a,x\na/1.png,2,b,x\n")
-    assert dc.ImageTable(path).groups.tolist() == ["x", "x"]
-    assert dc.ImageTable(path).class_names == ("0", "1", "2")
-    assert dc.ImageTable(path, group=None).groups is None
+    assert dc.vision.ImageTable(path).groups.tolist() == ["x", "x"]
+    assert dc.vision.ImageTable(path).class_names == ("0", "1", "2")
+    assert dc.vision.ImageTable(path, group=None).groups is None
 
 
 def test_a_table_without_labels(tmp_path):
     path = _table(tmp_path, "path,domain\n3.png,a\na/1.png,b\n")
-    images = dc.ImageTable(path, label=None)
+    images = dc.vision.ImageTable(path, label=None)
     assert (images.labels, images.class_names) == (None, None)
     assert images.domains.tolist() == ["a", "b"]
     assert repr(images) == "ImageTable(2 images, 2 domains, no labels)"
-    images = dc.ImageTable(path, label=None, domain=None, class_names=["cat", "dog"])
+    images = dc.vision.ImageTable(path, label=None, domain=None, class_names=["cat", "dog"])
     assert (images.labels, images.class_names, images.domains) == (None, ("cat", "dog"), None)
 
 
 def test_labels_that_are_not_wanted_are_not_read(tmp_path):
-    images = dc.ImageTable(_table(tmp_path, TEXT.replace("cat", "")), label=None)
+    images = dc.vision.ImageTable(_table(tmp_path, TEXT.replace("cat", "")), label=None)
     assert (images.labels, images.class_names, len(images)) == (None, None, 3)
 
 
@@ -71,7 +73,7 @@ def test_absolute_paths_and_pictures(tmp_path):
     pytest.importorskip("PIL")
     write_tree(tmp_path / "far", {"x.jpg": encoded(200)})
     path = _table(tmp_path / "here", f"path,label,domain\n{tmp_path}/far/x.jpg,0,a\n")
-    assert int(dc.ImageTable(path).images[0].mean()) == 200
+    assert int(dc.vision.ImageTable(path).images[0].mean()) == 200
 
 
 @pytest.mark.parametrize(
@@ -97,17 +99,19 @@ def test_absolute_paths_and_pictures(tmp_path):
 )
 def test_what_is_wrong_with_a_table_of_images_is_named(tmp_path, text, arguments, message):
     path = _table(tmp_path, text)
-    with pytest.raises((dc.InputError, dc.FileFormatError), match=message):
-        dc.ImageTable(path, **arguments)
+    with pytest.raises((dc.errors.InputError, dc.errors.FileFormatError), match=message):
+        dc.vision.ImageTable(path, **arguments)
 
 
 def test_a_table_of_images_must_be_there(tmp_path):
-    with pytest.raises(dc.InputError, match=r"not there; give a .csv file with the columns path"):
-        dc.ImageTable(tmp_path / "images.csv")
-    with pytest.raises(dc.InputError, match=r"with the columns path, domain\."):
-        dc.ImageTable(tmp_path / "images.csv", label=None)
-    with pytest.raises(dc.InputError, match="is a folder"):
-        dc.ImageTable(tmp_path)
+    with pytest.raises(
+        dc.errors.InputError, match=r"not there; give a .csv file with the columns path"
+    ):
+        dc.vision.ImageTable(tmp_path / "images.csv")
+    with pytest.raises(dc.errors.InputError, match=r"with the columns path, domain\."):
+        dc.vision.ImageTable(tmp_path / "images.csv", label=None)
+    with pytest.raises(dc.errors.InputError, match="is a folder"):
+        dc.vision.ImageTable(tmp_path)
 
 
 WALKS = "person,activity,x,y\n007,walk,0.5,2\nNA,jog,0.25,3\n007,jog,1,True\n"
@@ -124,25 +128,25 @@ def test_features_labels_and_domains(tmp_path, suffix):
         frame.to_parquet(path)
     else:
         frame.to_csv(path, index=False)
-    table = dc.read_domain_table(path, label="what", domain="who")
+    table = dc.datasets.read_domain_table(path, label="what", domain="who")
     np.testing.assert_array_equal(table.features, frame[["x", "k"]])
     assert table.feature_names == ("x", "k")
     assert table.class_names == ("1", "10", "3")
     assert table.labels.tolist() == [2, 0, 2, 1, 0, 0]
     assert table.domains.tolist() == list("abcabc")
     assert len(table) == 6
-    one = dc.read_domain_table(path, label="what", domain="who", features=["k"])
-    other = dc.read_domain_table(path, label="what", domain="who", exclude=["x"])
+    one = dc.datasets.read_domain_table(path, label="what", domain="who", features=["k"])
+    other = dc.datasets.read_domain_table(path, label="what", domain="who", exclude=["x"])
     np.testing.assert_array_equal(one.features, other.features)
 
 
 def test_names_stay_as_they_are_written(tmp_path):
     path = tmp_path / "walks.csv"
     path.write_text(WALKS.replace("True", "4"))
-    table = dc.read_domain_table(path, label="activity", domain="person")
+    table = dc.datasets.read_domain_table(path, label="activity", domain="person")
     assert table.domains.tolist() == ["007", "NA", "007"]
     path.write_text(WALKS.replace("True", "4").replace("NA", "010").replace("jog", "01"))
-    table = dc.read_domain_table(path, label="activity", domain="person")
+    table = dc.datasets.read_domain_table(path, label="activity", domain="person")
     assert table.domains.tolist() == ["007", "010", "007"]
     assert table.class_names == ("01", "walk")
 
@@ -165,16 +169,18 @@ def test_names_stay_as_they_are_written(tmp_path):
 def test_what_is_wrong_with_a_table_is_named(tmp_path, text, arguments, message):
     path = tmp_path / "walks.csv"
     path.write_text(text)
-    with pytest.raises((dc.InputError, dc.FileFormatError), match=message):
-        dc.read_domain_table(path, **{"label": "activity", "domain": "person", **arguments})
+    with pytest.raises((dc.errors.InputError, dc.errors.FileFormatError), match=message):
+        dc.datasets.read_domain_table(
+            path, **{"label": "activity", "domain": "person", **arguments}
+        )
 
 
 def test_a_table_must_be_there(tmp_path):
-    with pytest.raises(dc.InputError, match=r"is no file; give a .csv or .parquet table"):
-        dc.read_domain_table(tmp_path, label="a", domain="b")
+    with pytest.raises(dc.errors.InputError, match=r"is no file; give a .csv or .parquet table"):
+        dc.datasets.read_domain_table(tmp_path, label="a", domain="b")
 
 
 def test_the_real_people(shared_data):
     path = shared_data / "wisdm/wisdm_watch_accel.csv.gz"
-    table = dc.read_domain_table(path, label="ACTIVITY", domain="subject")
+    table = dc.datasets.read_domain_table(path, label="ACTIVITY", domain="subject")
     assert repr(table) == "DomainTable(18211 rows, 91 features, 18 classes, 50 domains)"

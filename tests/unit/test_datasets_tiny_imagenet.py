@@ -41,7 +41,7 @@ def places(tmp_path):
 
 @pytest.mark.parametrize("split", ["train", "val"])
 def test_every_form_gives_the_same_rows(places, split):
-    sets = [dc.TinyImageNet(place, split) for place in places]
+    sets = [dc.vision.TinyImageNet(place, split) for place in places]
     for one in sets:
         assert one.class_names == tuple(sorted(TINY_WNIDS))
         assert one.groups.tolist() == sets[0].groups.tolist()
@@ -66,22 +66,25 @@ def test_labels_do_not_depend_on_which_files_are_there(tmp_path):
         "tiny-imagenet-200/val/val_annotations.txt": f"val_0.JPEG\t{wnids[7]}\t0\t0\t1\t1\n",
         "tiny-imagenet-200/val/images/val_0.JPEG": "",
     }
-    alone = dc.TinyImageNet(write_zip(tmp_path / "a/train.zip", train), "train")
+    alone = dc.vision.TinyImageNet(write_zip(tmp_path / "a/train.zip", train), "train")
     write_zip(tmp_path / "b/train.zip", train)
     write_zip(tmp_path / "b/val.zip", val)
-    beside, shown = dc.TinyImageNet(tmp_path / "b", "train"), dc.TinyImageNet(tmp_path / "b")
+    beside, shown = (
+        dc.vision.TinyImageNet(tmp_path / "b", "train"),
+        dc.vision.TinyImageNet(tmp_path / "b"),
+    )
     assert alone.class_names == beside.class_names == shown.class_names
     assert alone.labels.tolist() == beside.labels.tolist() == list(range(200))
     assert shown.class_names[shown.labels[0]] == wnids[7]
     train.popitem()
-    with pytest.raises(dc.InputError, match=r"no wnids.txt .* 199 instead of 200"):
-        dc.TinyImageNet(write_zip(tmp_path / "c/train.zip", train), "train")
+    with pytest.raises(dc.errors.InputError, match=r"no wnids.txt .* 199 instead of 200"):
+        dc.vision.TinyImageNet(write_zip(tmp_path / "c/train.zip", train), "train")
 
 
 FORKED = """
 import multiprocessing, sys, domaincal as dc
 
-images = dc.TinyImageNet(sys.argv[1], "train")
+images = dc.vision.TinyImageNet(sys.argv[1], "train")
 def greys(queue):
     queue.put([int(images.images[row].mean()) for row in range(len(images))])
 
@@ -99,7 +102,7 @@ def test_forked_processes_read_the_same_zips(tmp_path):
     """Each at its own place in the file, whatever the others read meanwhile."""
     pytest.importorskip("PIL")
     folder = _write_parts(tmp_path, tiny_imagenet(picture=encoded, per_class=20))
-    groups = dc.TinyImageNet(folder, "train").groups
+    groups = dc.vision.TinyImageNet(folder, "train").groups
     order = [TINY_WNIDS.index(group.split("_")[0]) for group in groups]
     expected = [40 * k + int(group[10:-5]) for k, group in zip(order, groups, strict=True)]
     done = subprocess.run(
@@ -110,7 +113,7 @@ def test_forked_processes_read_the_same_zips(tmp_path):
 
 def test_a_pickled_set_reads_on(tmp_path):
     pytest.importorskip("PIL")
-    images = dc.TinyImageNet(_write_parts(tmp_path, tiny_imagenet(picture=encoded)))
+    images = dc.vision.TinyImageNet(_write_parts(tmp_path, tiny_imagenet(picture=encoded)))
     first = images.images[0]
     again = pickle.loads(pickle.dumps(images.select([2, 0])))
     np.testing.assert_array_equal(again.images[1], first)
@@ -140,51 +143,59 @@ def test_what_lacks_is_named(tmp_path, zipped, split, change, message):
         else:
             files["tiny-imagenet-200/" + name] = content
     write_zip(tmp_path / "x.zip", files) if zipped else write_tree(tmp_path, files)
-    with pytest.raises((dc.InputError, dc.FileFormatError), match=message):
-        dc.TinyImageNet(tmp_path, split)
+    with pytest.raises((dc.errors.InputError, dc.errors.FileFormatError), match=message):
+        dc.vision.TinyImageNet(tmp_path, split)
 
 
 def test_what_is_expected_and_found_is_said(tmp_path):
-    with pytest.raises(dc.InputError, match="not there; give the folder tiny-imagenet-200"):
-        dc.TinyImageNet(tmp_path / "nowhere")
+    with pytest.raises(dc.errors.InputError, match="not there; give the folder tiny-imagenet-200"):
+        dc.vision.TinyImageNet(tmp_path / "nowhere")
     (tmp_path / "cats").mkdir()
-    with pytest.raises(dc.InputError, match=r"expected tiny-imagenet-200/train.*found cats/"):
-        dc.TinyImageNet(tmp_path)
-    with pytest.raises(dc.InputError, match="found nothing"):
-        dc.TinyImageNet(tmp_path / "cats")
-    with pytest.raises(dc.InputError, match="split must be one of 'val', 'train', got 'test'"):
-        dc.TinyImageNet(tmp_path, "test")
+    with pytest.raises(
+        dc.errors.InputError, match=r"expected tiny-imagenet-200/train.*found cats/"
+    ):
+        dc.vision.TinyImageNet(tmp_path)
+    with pytest.raises(dc.errors.InputError, match="found nothing"):
+        dc.vision.TinyImageNet(tmp_path / "cats")
+    with pytest.raises(
+        dc.errors.InputError, match="split must be one of 'val', 'train', got 'test'"
+    ):
+        dc.vision.TinyImageNet(tmp_path, "test")
     parts = _parts(tiny_imagenet())
     write_zip(tmp_path / "val.zip", parts["val.zip"])
-    with pytest.raises(dc.InputError, match=r"expected .*train/<wnid>.*found cats/, val.zip; get"):
-        dc.TinyImageNet(tmp_path, "train")
-    with pytest.raises(dc.InputError, match=r"val.zip, which holds none"):
-        dc.TinyImageNet(tmp_path / "val.zip", "train")
+    with pytest.raises(
+        dc.errors.InputError, match=r"expected .*train/<wnid>.*found cats/, val.zip; get"
+    ):
+        dc.vision.TinyImageNet(tmp_path, "train")
+    with pytest.raises(dc.errors.InputError, match=r"val.zip, which holds none"):
+        dc.vision.TinyImageNet(tmp_path / "val.zip", "train")
     content = (tmp_path / "val.zip").read_bytes()
     (tmp_path / "val.zip").write_bytes(content[: len(content) // 2])
-    with pytest.raises(dc.FileFormatError, match=r"val.zip cannot be read as a .zip file"):
-        dc.TinyImageNet(tmp_path)
+    with pytest.raises(dc.errors.FileFormatError, match=r"val.zip cannot be read as a .zip file"):
+        dc.vision.TinyImageNet(tmp_path)
 
 
 def test_a_damaged_picture_is_named(tmp_path):
     pytest.importorskip("PIL")
     path = write_zip(tmp_path / "x.zip", tiny_imagenet(picture=encoded))
-    images = dc.TinyImageNet(path)
+    images = dc.vision.TinyImageNet(path)
     content = bytearray(path.read_bytes())
     start = content.index(encoded(200))
     content[start + 30] ^= 255
     path.write_bytes(content)
-    with pytest.raises(dc.FileFormatError, match=r"val_0.JPEG cannot be read from .*get it again"):
+    with pytest.raises(
+        dc.errors.FileFormatError, match=r"val_0.JPEG cannot be read from .*get it again"
+    ):
         images.images[0]
     assert images.images[1].shape == (8, 8, 3)
-    with pytest.raises(dc.FileFormatError, match=r"x.zip:.*val_0.JPEG cannot be decoded"):
-        dc.TinyImageNet(write_zip(tmp_path / "y/x.zip", tiny_imagenet())).images[0]
+    with pytest.raises(dc.errors.FileFormatError, match=r"x.zip:.*val_0.JPEG cannot be decoded"):
+        dc.vision.TinyImageNet(write_zip(tmp_path / "y/x.zip", tiny_imagenet())).images[0]
 
 
 def test_the_real_images(shared_data):
     pytest.importorskip("PIL")
     folder = shared_data / "tiny-imagenet-200"
-    train, val = dc.TinyImageNet(folder, "train"), dc.TinyImageNet(folder)
+    train, val = dc.vision.TinyImageNet(folder, "train"), dc.vision.TinyImageNet(folder)
     assert (len(train), len(val), len(val.class_names)) == (60_000, 10_000, 200)
     assert train.class_names == val.class_names
     assert set(np.bincount(train.labels)) == {300}

@@ -26,7 +26,7 @@ def test_the_table_is_made_of_the_public_metrics():
             dc.excess_calibration_error(p, part.labels, n_bins=10)
         )
         assert row["floor"] == pytest.approx(row["ece"] - row["excess"])
-        assert row["accuracy"] == pytest.approx(dc.accuracy(p, part.labels))
+        assert row["accuracy"] == pytest.approx(dc.metrics.accuracy(p, part.labels))
         assert row["gap"] == pytest.approx(abs(row["mean_confidence"] - row["accuracy"]))
         assert row["nll"] == pytest.approx(dc.negative_log_likelihood(p, part.labels))
         assert row["brier"] == pytest.approx(dc.brier_score(p, part.labels))
@@ -72,17 +72,17 @@ def test_names_of_methods():
     assert names == [
         "MultiDomainTemperatureScaling()", "MultiDomainTemperatureScaling(target='log')",
     ]  # fmt: skip
-    with pytest.raises(dc.InputError, match=r"MaxSoftmax\(\) twice"):
+    with pytest.raises(dc.errors.InputError, match=r"MaxSoftmax\(\) twice"):
         dc.evaluate(
             [dc.TemperatureScaling(), dc.MaxSoftmax(), dc.MaxSoftmax()], train=DATA, test=DATA
         )
     for empty in ([], {}):
-        with pytest.raises(dc.InputError, match="calibrators is empty"):
+        with pytest.raises(dc.errors.InputError, match="calibrators is empty"):
             dc.evaluate(empty, train=DATA, test=DATA)
     for wrong in (dc.TemperatureScaling, "ts", {"a": 3}):
-        with pytest.raises(dc.InputError, match="no calibrator; pass instances"):
+        with pytest.raises(dc.errors.InputError, match="no calibrator; pass instances"):
             dc.evaluate(wrong, train=DATA, test=DATA)
-    with pytest.raises(dc.InputError, match="train must be CalibrationData, got tuple"):
+    with pytest.raises(dc.errors.InputError, match="train must be CalibrationData, got tuple"):
         dc.evaluate(dc.MaxSoftmax(), train=(1, 2), test=DATA)
 
 
@@ -92,7 +92,7 @@ def test_rows_without_domains_are_one_domain_and_without_labels_an_error():
     assert table["domain"].tolist() == ["all"]
     unlabelled = dc.CalibrationData(DATA.logits)
     for train, test, name in ((unlabelled, plain, "train"), (plain, unlabelled, "test")):
-        with pytest.raises(dc.InputError, match=f"{name} has no labels"):
+        with pytest.raises(dc.errors.InputError, match=f"{name} has no labels"):
             dc.evaluate(dc.TemperatureScaling(), train=train, test=test)
 
 
@@ -106,7 +106,7 @@ def test_synthetic_domains_are_what_they_say():
         {"n_domains": 0}, {"n_classes": 1}, {"temperatures": (3.0, 1.0)}, {"temperatures": 2.0},
         {"noise": -1.0}, {"noise": np.nan}, {"random_state": -1},
     ):  # fmt: skip
-        with pytest.raises(dc.InputError, match=next(iter(options))):
+        with pytest.raises(dc.errors.InputError, match=next(iter(options))):
             dc.make_multi_domain(**options)
 
 
@@ -115,7 +115,7 @@ def test_selecting_rows():
     assert len(DATA.select(DATA.domains == "domain-1")) == 80
     for rows, message in [([], "empty"), ([999], "do not fit"), ([True], "do not fit"),
                           ("domain-1", "row numbers, a mask")]:  # fmt: skip
-        with pytest.raises(dc.InputError, match=message):
+        with pytest.raises(dc.errors.InputError, match=message):
             DATA.select(rows)
 
 

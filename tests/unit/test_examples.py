@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import domaincal as dc
-from domaincal.experiments.python_files import from_file
+from domaincal.experiments.user_code import from_file
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = [
@@ -52,7 +52,7 @@ def test_wisdm(made_up):
     assert (len(data), data.logits.shape[1], data.features.shape[1]) == (5 * 30, 3, 100)
     assert data.class_names == ("A", "B", "C")
     assert set(data.domain_names).isdisjoint(data.provenance["training domains"])
-    assert dc.accuracy(np.exp(data.logits) / np.exp(data.logits).sum(1, keepdims=True),
+    assert dc.metrics.accuracy(np.exp(data.logits) / np.exp(data.logits).sum(1, keepdims=True),
                        data.labels) > 0.9  # fmt: skip
     np.testing.assert_array_equal(load(made_up, 0).logits, data.logits)
     assert set(load(made_up, 1).domain_names) != set(data.domain_names)
@@ -75,26 +75,26 @@ def test_fdu_mtl(made_up, network):
     [("wisdm", "wisdm/wisdm_watch_accel.csv.gz"), ("fdu_mtl", "fdu-mtl/fdu-mtl.tar.xz")],
 )
 def test_a_missing_file_is_named(name, file, tmp_path):
-    with pytest.raises(dc.InputError, match=f"must contain {file}.*where to get it"):
+    with pytest.raises(dc.errors.InputError, match=f"must contain {file}.*where to get it"):
         from_file(f"{name}.py:load", EXAMPLES)(tmp_path, 0)
 
 
 def test_files_of_another_form_are_refused(made_up):
     path = made_up / "wisdm/wisdm_watch_accel.csv.gz"
     pd.read_csv(path).to_csv(path)  # the index becomes a column
-    with pytest.raises(dc.InputError, match="so that nothing leaks"):
+    with pytest.raises(dc.errors.InputError, match="so that nothing leaks"):
         from_file("wisdm.py:load", EXAMPLES)(made_up, 0)
     with tarfile.open(made_up / "fdu-mtl/fdu-mtl.tar.xz", "w:xz"):
         pass
-    with pytest.raises(dc.InputError, match=r"must hold <domain>.task.train"):
+    with pytest.raises(dc.errors.InputError, match=r"must hold <domain>.task.train"):
         from_file("fdu_mtl.py:load", EXAMPLES)(made_up, 0)
 
 
 @pytest.mark.parametrize("name", ["wisdm", "fdu-mtl"])
 def test_the_real_data_go_through_the_runner(name, shared_data, tmp_path):
-    experiment = dc.read_experiment(EXAMPLES / f"{name}.toml", data=shared_data)
+    experiment = dc.experiments.read_experiment(EXAMPLES / f"{name}.toml", data=shared_data)
     small = replace(experiment, sources=experiment.sources[:1], repeats=1, splits=("row",))
-    means = dc.run_experiment(small, tmp_path).means()
+    means = dc.experiments.run_experiment(small, tmp_path).means()
     assert set(means["kind"]) == {"InD", "OOD"}
     ood = means[means["kind"] == "OOD"].set_index("method")["ece"]
     assert ood["oracle"] == ood.min()

@@ -14,11 +14,11 @@ import pytest
 
 import domaincal as dc
 from domaincal.data.splits import half_mask
-from domaincal.experiments import cells, runner
-from domaincal.experiments.definition import asked_by, only_networks
+from domaincal.experiments import runner, trial_results
+from domaincal.experiments.experiment import asked_by, only_networks
 from domaincal.experiments.methods import Method
-from domaincal.experiments.python_files import from_file
 from domaincal.experiments.results import SCORES, means_over_domains
+from domaincal.experiments.user_code import from_file
 from support import small_domains
 
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
@@ -57,7 +57,9 @@ def folder(tmp_path, data):
 
 def _run(folder, text=TOML, out="out", **options):
     (folder / "mine.toml").write_text(text)
-    return dc.run_experiment(dc.read_experiment(folder / "mine.toml"), folder / out, **options)
+    return dc.experiments.run_experiment(
+        dc.experiments.read_experiment(folder / "mine.toml"), folder / out, **options
+    )
 
 
 def _rows(results, **values):
@@ -212,12 +214,14 @@ def test_rows_of_a_file_are_known_by_their_numbers(folder, data):
 
 def test_networks_are_chosen_among_all_experiments(folder):
     (folder / "mine.toml").write_text(TOML)
-    mine = dc.read_experiment(folder / "mine.toml")
+    mine = dc.experiments.read_experiment(folder / "mine.toml")
     two = replace(mine, name="two", sources=(replace(mine.sources[0], network="other"),))
     assert only_networks([mine, two], ["net"]) == [mine]
     assert only_networks([mine, two], ["other"]) == [two]
     assert only_networks([mine, two], ["other", "net"]) == [mine, two]
-    with pytest.raises(dc.InputError, match="no network 'x' in mine and two; choose from net, oth"):
+    with pytest.raises(
+        dc.errors.InputError, match="no network 'x' in mine and two; choose from net, oth"
+    ):
         only_networks([mine, two], ["x"])
 
 
@@ -239,7 +243,7 @@ def test_groups_are_on_one_side(folder, data, monkeypatch):
 
 def _count_fits(monkeypatch):
     fits = []
-    original = cells.compute_cell
+    original = trial_results.compute_cell
     monkeypatch.setattr(
         runner,
         "compute_cell",
@@ -380,9 +384,9 @@ def test_progress_is_told_and_only_of_what_is_left(folder):
 
 
 def test_some_cells_can_be_asked_for(folder):
-    experiment = dc.read_experiment(folder / "mine.toml")
+    experiment = dc.experiments.read_experiment(folder / "mine.toml")
     asked = asked_by(experiment, partitions=[experiment.main], methods=experiment.methods[:1])
-    results = dc.run_experiment(experiment, folder / "out", asked=asked)
+    results = dc.experiments.run_experiment(experiment, folder / "out", asked=asked)
     assert set(results.table["method"]) == {"MSP"}
     assert len(results.only(asked[:1]).table) == len(results.table) / 2
 
@@ -392,10 +396,12 @@ def test_warnings_say_where(folder):
     dc.write(
         replace(made, features=made.features - made.features.mean(axis=0)), folder / "mine.npz"
     )
-    with pytest.warns(dc.PoorHeadWarning, match=r"'MD-TS' on 'net', 'new', repeat 0: "):
+    with pytest.warns(dc.errors.PoorHeadWarning, match=r"'MD-TS' on 'net', 'new', repeat 0: "):
         _run(folder)
     text = TOML.replace('"md-ts"', '"md-ts:head=forest"')
-    with pytest.raises(dc.InputError, match=r"^'MD-TS' on 'net', 'all', repeat 0: head must be"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"^'MD-TS' on 'net', 'all', repeat 0: head must be"
+    ):
         _run(folder, text)
 
 
@@ -442,8 +448,8 @@ def test_data_and_methods_of_ones_own(folder):
         data = {a = {source = "own.py:load", rows = 40}, b = {source = "own.py:fixed"}}
         methods = {TS = "ts", half = "own.py:Half", same = "own.py:Half:factor=1.0"}
     """)
-    experiment = dc.read_experiment(folder / "mine.toml", data=folder / "elsewhere")
-    table = dc.run_experiment(experiment, folder / "out").table
+    experiment = dc.experiments.read_experiment(folder / "mine.toml", data=folder / "elsewhere")
+    table = dc.experiments.run_experiment(experiment, folder / "out").table
     assert (table.query("network == 'a'")["n"] == 20).all()
     assert (table.query("network == 'b'")["n"] == 25).all()
     ts, half, same = (table[table["method"] == m].reset_index() for m in ("TS", "half", "same"))
@@ -479,8 +485,8 @@ def test_what_decides_the_rows_of_a_source_decides_the_cell(folder):
             + option
             + "}"
         )
-        experiment = dc.read_experiment(folder / place / "e.toml", data=folder / data)
-        return dc.run_experiment(experiment, folder / "out").table["ece"].tolist()
+        experiment = dc.experiments.read_experiment(folder / place / "e.toml", data=folder / data)
+        return dc.experiments.run_experiment(experiment, folder / "out").table["ece"].tolist()
 
     seen = [first(), first(data="b"), first(option=", shift = 5"), first(place="b"),
             first(code=LOADER.replace("seed + shift", "seed + shift + 7"))]  # fmt: skip
@@ -497,7 +503,7 @@ def test_a_file_that_failed_can_be_tried_again(folder):
     (folder / "number").write_text("3")
     assert from_file("own.py:number", folder) == 3
     (folder / "own.py").write_text("def broken(:")
-    with pytest.raises(dc.InputError, match=r"own\.py is no Python"):
+    with pytest.raises(dc.errors.InputError, match=r"own\.py is no Python"):
         from_file("own.py:number", folder)
 
 
@@ -555,28 +561,32 @@ def test_bad_definitions(folder, text, message):
     (folder / "own.py").write_text(OWN)
     (folder / "mine.toml").write_text(text)
     with pytest.raises(dc.DomaincalError, match=message) as error:
-        dc.read_experiment(folder / "mine.toml")
+        dc.experiments.read_experiment(folder / "mine.toml")
     assert "mine.toml" in str(error.value)
 
 
 def test_bad_files_and_data(folder):
-    with pytest.raises(dc.InputError, match="no experiment 'nowhere'; give a TOML file, or one of"):
-        dc.read_experiment("nowhere")
+    with pytest.raises(
+        dc.errors.InputError, match="no experiment 'nowhere'; give a TOML file, or one of"
+    ):
+        dc.experiments.read_experiment("nowhere")
     (folder / "mine.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(dc.FileFormatError, match="is no text"):
-        dc.read_experiment(folder / "mine.toml")
-    with pytest.raises(dc.InputError, match=r"no data of 'mine' are there: looked for .*gone.npz"):
+    with pytest.raises(dc.errors.FileFormatError, match="is no text"):
+        dc.experiments.read_experiment(folder / "mine.toml")
+    with pytest.raises(
+        dc.errors.InputError, match=r"no data of 'mine' are there: looked for .*gone.npz"
+    ):
         _run(folder, TOML.replace("mine.npz", "gone.npz"))
     bare = small_domains()
     dc.write(replace(bare, domains=None), folder / "mine.npz")
-    with pytest.raises(dc.InputError, match="'net' have no domains"):
+    with pytest.raises(dc.errors.InputError, match="'net' have no domains"):
         _run(folder)
     text = TOML.replace("seed = 3", 'splits = ["group"]')
     dc.write(bare, folder / "mine.npz")
-    with pytest.raises(dc.InputError, match="'net' have no groups, by which splits"):
+    with pytest.raises(dc.errors.InputError, match="'net' have no groups, by which splits"):
         _run(folder, text)
     (folder / "own.py").write_text(OWN)
-    with pytest.raises(dc.InputError, match="gives int; it must give"):
+    with pytest.raises(dc.errors.InputError, match="gives int; it must give"):
         _run(folder, TOML.replace('"mine.npz"', '{source = "own.py:nothing"}'))
 
 
@@ -589,12 +599,12 @@ def test_networks_whose_data_are_not_there_are_left_out(folder):
 
 @pytest.mark.parametrize("name", ["digits-c", "imagenet-c", "rxrx1", "gldv2"])
 def test_shipped_experiments(name):
-    experiment = dc.read_experiment(name)
+    experiment = dc.experiments.read_experiment(name)
     assert experiment.bins == (100 if name == "imagenet-c" else 20)
     assert [m.name for m in experiment.methods] == ["MSP", "TS", "MD-TS", "T_k", "oracle"]
     names = {"imagenet-c": "ImageNet-C", "rxrx1": "RxRx1", "gldv2": "GLDv2"}
     if name in names:
-        known = dc.paper_cells(1).query("dataset == @names[@name]")["architecture"]
+        known = dc.experiments.paper_cells(1).query("dataset == @names[@name]")["architecture"]
         assert [s.network for s in experiment.sources] == list(dict.fromkeys(known))
 
 

@@ -16,9 +16,9 @@ from domaincal.experiments.figures import (
     split_figure,
     temperature_figure,
 )
-from domaincal.experiments.tables import ece_table
+from domaincal.experiments.result_tables import ece_table
 from domaincal.experiments.targets import TARGETS, reproduce
-from domaincal.experiments.words import verdicts
+from domaincal.experiments.verdicts import verdicts
 from support import small_domains
 
 pytest.importorskip("matplotlib", reason="needs the extra plots")
@@ -48,12 +48,12 @@ def experiment(tmp_path):
         codes = np.unique(data.domains, return_inverse=True)[1]
         dc.write(replace(data, domains=NAMES[codes]), tmp_path / f"{name}.npz")
     (tmp_path / "c.toml").write_text(TOML)
-    return dc.read_experiment(tmp_path / "c.toml")
+    return dc.experiments.read_experiment(tmp_path / "c.toml")
 
 
 def _run(experiment, tmp_path, target):
     asked = TARGETS[target].asks(experiment)
-    return dc.run_experiment(experiment, tmp_path / "out", asked=asked)
+    return dc.experiments.run_experiment(experiment, tmp_path / "out", asked=asked)
 
 
 def _points(ax):
@@ -160,7 +160,7 @@ def test_an_experiment_without_ood_beside_one_with(experiment, tmp_path):
 
 
 def test_two_experiments_of_one_name_are_refused(experiment, tmp_path):
-    with pytest.raises(dc.InputError, match="two experiments are named 'c'"):
+    with pytest.raises(dc.errors.InputError, match="two experiments are named 'c'"):
         reproduce(["table-1"], [experiment, experiment], tmp_path / "out")
 
 
@@ -168,8 +168,8 @@ def test_who_knows_labels_is_not_the_best_whatever_its_name(experiment, tmp_path
     (tmp_path / "c.toml").write_text(
         TOML + '[methods]\nTS = "ts"\nMSP = "msp"\nBound = "oracle"\nOwn = "domain-ts"'
     )
-    experiment = dc.read_experiment(tmp_path / "c.toml")
-    results = dc.run_experiment(experiment, tmp_path / "out")
+    experiment = dc.experiments.read_experiment(tmp_path / "c.toml")
+    results = dc.experiments.run_experiment(experiment, tmp_path / "out")
     table = ece_table([results], experiment.methods, "t", None)
     for block in table.printed.blocks:
         assert all(line.best in (0, 1) for line in block.lines)
@@ -179,7 +179,7 @@ def test_who_knows_labels_is_not_the_best_whatever_its_name(experiment, tmp_path
 
 def test_a_table_takes_the_experiments_own_method_of_that_name(experiment, tmp_path):
     (tmp_path / "c.toml").write_text(TOML + '[methods]\nTS = "isotonic"\nMD-TS = "md-ts:clip=null"')
-    experiment = dc.read_experiment(tmp_path / "c.toml")
+    experiment = dc.experiments.read_experiment(tmp_path / "c.toml")
     reproduce(["summary", "table-1", "table-3"], [experiment], tmp_path / "out")
     results = pd.read_csv(tmp_path / "out/results.csv")
     assert not results.duplicated(
@@ -197,7 +197,9 @@ def test_words_look_at_the_first_split_and_are_careful_with_one_domain(experimen
         'name = "c"\nsplits = ["row", "group"]\nmethods = {TS = "ts", MD-TS = "md-ts"}\n'
         'partitions = [{name = "p", ood = ["domain-5"]}]\ndata = {n = "a.npz"}'
     )
-    results = dc.run_experiment(dc.read_experiment(tmp_path / "c.toml"), tmp_path / "out")
+    results = dc.experiments.run_experiment(
+        dc.experiments.read_experiment(tmp_path / "c.toml"), tmp_path / "out"
+    )
     table = results.table
     own = table.query("split == 'row' and kind == 'OOD' and method == 'TS'")["ece"].item()
     table.loc[table["split"] == "group", "ece"] = 0.77

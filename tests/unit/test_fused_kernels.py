@@ -34,7 +34,7 @@ def test_fused_kernels_compile():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_what_cannot_be_compiled_is_said():
-    from domaincal.kernels.tensors import fused_kernels
+    from domaincal.kernels.torch_kernels import fused_kernels
 
     fused_kernels.cache_clear()
     with pytest.warns(dc.DomaincalWarning, match="fused kernels cannot be compiled"):

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 import domaincal as dc
-from domaincal.datasets import ImageFiles
 from domaincal.experiments.partitions import Partition
+from domaincal.vision import ImageFiles
 from trees import encoded, write_tree
 
 
 def _greys(n=12):
     pixels = np.repeat(np.arange(n, dtype=np.uint8), 4 * 4 * 3).reshape(n, 4, 4, 3)
-    return dc.ImageSet(
+    return dc.vision.ImageSet(
         pixels, np.arange(n) % 3, class_names=["a", "b", "c"],
         domains=[f"d{k % 4}" for k in range(n)], groups=np.arange(n) // 2, columns=[5, 7, 9],
         provenance={"data set": "greys"},
@@ -40,7 +40,7 @@ def test_masks_and_slices_choose_too():
     assert images.select(images.domains == "d1").labels.tolist() == [1, 2, 0]
     assert images.select(slice(2, 5)).groups.tolist() == [1, 1, 2]
     assert images.select(slice(None)).images[-1][0, 0, 0] == 11
-    with pytest.raises(dc.InputError, match="images is empty; check the selection"):
+    with pytest.raises(dc.errors.InputError, match="images is empty; check the selection"):
         images.select(np.zeros(12, bool))
 
 
@@ -63,8 +63,8 @@ def test_masks_and_slices_choose_too():
 def test_what_does_not_fit_is_refused(change, message):
     arguments = {"labels": [0, 1], "class_names": ["a", "b"], **change}
     labels = arguments.pop("labels")
-    with pytest.raises(dc.InputError, match=message):
-        dc.ImageSet(np.zeros((2, 4, 4, 3), np.uint8), labels, **arguments)
+    with pytest.raises(dc.errors.InputError, match=message):
+        dc.vision.ImageSet(np.zeros((2, 4, 4, 3), np.uint8), labels, **arguments)
 
 
 def test_files_are_decoded_to_rgb(tmp_path):
@@ -82,10 +82,10 @@ def test_missing_and_broken_files_are_named(tmp_path):
     whole = encoded(9, side=64)
     write_tree(tmp_path, {"cut.jpg": whole[: len(whole) // 2], "text.jpg": "no picture"})
     files = ImageFiles(tmp_path, ["gone.jpg", "cut.jpg", "text.jpg"])
-    with pytest.raises(dc.InputError, match=r"there is no image .*gone.jpg"):
+    with pytest.raises(dc.errors.InputError, match=r"there is no image .*gone.jpg"):
         files[0]
     for k in (1, 2):
-        with pytest.raises(dc.FileFormatError, match=r"(cut|text).jpg cannot be decoded"):
+        with pytest.raises(dc.errors.FileFormatError, match=r"(cut|text).jpg cannot be decoded"):
             files[k]
 
 
@@ -103,24 +103,26 @@ def test_drawn_domains_are_those_of_the_partition(seed):
 
 
 def test_domains_cannot_be_drawn_where_there_are_too_few():
-    with pytest.raises(dc.InputError, match="n_ind=4, but there are 4 domains"):
+    with pytest.raises(dc.errors.InputError, match="n_ind=4, but there are 4 domains"):
         _greys().draw_domains(4, seed=0)
-    plain = dc.ImageSet(np.zeros((1, 4, 4, 3), np.uint8), [0], class_names=["a"])
-    with pytest.raises(dc.InputError, match="there are 0 domains"):
+    plain = dc.vision.ImageSet(np.zeros((1, 4, 4, 3), np.uint8), [0], class_names=["a"])
+    with pytest.raises(dc.errors.InputError, match="there are 0 domains"):
         plain.draw_domains(1, seed=0)
 
 
 def test_images_of_16_bits_are_refused(tmp_path):
     image = pytest.importorskip("PIL.Image")
     image.fromarray(np.full((4, 4), 40000, np.uint16)).save(tmp_path / "x.png")
-    with pytest.raises(dc.InputError, match=r"more than 8 bits a channel \(mode I;16\)"):
+    with pytest.raises(dc.errors.InputError, match=r"more than 8 bits a channel \(mode I;16\)"):
         dc.datasets.ImageFiles(tmp_path, ["x.png"])[0]
 
 
 def test_fingerprints_tell_images_apart():
     def made(value, labels=(0, 1), domains=("a", "b")):
         pixels = np.full((2, 4, 4, 3), value, np.uint8)
-        return dc.ImageSet(pixels, labels, class_names=["x", "y"], domains=domains).fingerprint()
+        return dc.vision.ImageSet(
+            pixels, labels, class_names=["x", "y"], domains=domains
+        ).fingerprint()
 
     assert made(1) == made(1)
     assert len({made(1), made(2), made(1, labels=(1, 1)), made(1, domains=("a", "c"))}) == 4
@@ -130,7 +132,7 @@ def test_fingerprints_tell_images_apart():
 def test_images_without_labels(class_names):
     """All that needs none is as with labels."""
     known = _greys()
-    images = dc.ImageSet(
+    images = dc.vision.ImageSet(
         known.images, class_names=class_names, domains=known.domains, groups=known.groups,
         provenance=known.provenance,
     )  # fmt: skip
@@ -149,16 +151,18 @@ def test_images_without_labels(class_names):
 
 def test_labels_and_domains_of_the_same_values_are_told_apart():
     pixels, names = np.zeros((2, 4, 4, 3), np.uint8), ["a", "b"]
-    labelled = dc.ImageSet(pixels, [0, 1], class_names=names)
-    placed = dc.ImageSet(pixels, class_names=names, domains=[0, 1])
+    labelled = dc.vision.ImageSet(pixels, [0, 1], class_names=names)
+    placed = dc.vision.ImageSet(pixels, class_names=names, domains=[0, 1])
     assert labelled.fingerprint() != placed.fingerprint()
 
 
 def test_fingerprints_are_the_same_in_every_process():
     """Those of a list of names would be made of addresses, were they not numpy's own strings."""
     pixels = np.zeros((2, 4, 4, 3), np.uint8)
-    listed = dc.ImageSet(pixels, domains=["day", "night"], groups=["x", "y"])
-    arrays = dc.ImageSet(pixels, domains=np.array(["day", "night"]), groups=np.array(["x", "y"]))
+    listed = dc.vision.ImageSet(pixels, domains=["day", "night"], groups=["x", "y"])
+    arrays = dc.vision.ImageSet(
+        pixels, domains=np.array(["day", "night"]), groups=np.array(["x", "y"])
+    )
     assert listed.domains.dtype.kind == listed.groups.dtype.kind == "U"
     assert listed.fingerprint() == arrays.fingerprint()
 
@@ -167,12 +171,12 @@ def test_fingerprints_depend_on_names_not_on_how_they_are_held():
     pixels = np.zeros((3, 2, 2, 3), np.uint8)
 
     def made(**options):
-        return dc.ImageSet(pixels, **options).fingerprint()
+        return dc.vision.ImageSet(pixels, **options).fingerprint()
 
     names = np.array(["a", "b", "c"])
     assert made(domains=names) == made(domains=names.astype("U20"))
     assert made(groups=np.arange(3)) == made(groups=np.arange(3, dtype=np.int16))
     assert len({made(), made(domains=names), made(groups=names), made(domains=names[::-1])}) == 4
     assert made(domains=["ab", "c", "d"]) != made(domains=["a", "bc", "d"])
-    longer = dc.ImageSet(pixels, domains=["a", "b", "longer"]).select([0, 1])
-    assert longer.fingerprint() == dc.ImageSet(pixels[:2], domains=["a", "b"]).fingerprint()
+    longer = dc.vision.ImageSet(pixels, domains=["a", "b", "longer"]).select([0, 1])
+    assert longer.fingerprint() == dc.vision.ImageSet(pixels[:2], domains=["a", "b"]).fingerprint()

@@ -94,5 +94,5 @@ def test_wild_rows_are_wild_for_their_domain(tmp_path):
 def test_rows_that_are_not_finite_are_counted_by_domain(tmp_path):
     np.savez(tmp_path / "scores.npz", logits=_with((slice(0, 60), 0), np.nan), **FULL)
     assert dc.inspect(tmp_path / "scores.npz").domains["not_finite"].tolist() == [50, 10, 0, 0]
-    with pytest.raises(dc.FileFormatError, match="NaN"):
+    with pytest.raises(dc.errors.FileFormatError, match="NaN"):
         dc.read(tmp_path / "scores.npz")

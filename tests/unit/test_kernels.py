@@ -7,22 +7,22 @@ import pytest
 from numba import njit
 from scipy.special import softmax
 
-from domaincal.kernels import compiled, compiled_bins, plain, rows
+from domaincal.kernels import dispatch, numba_bins, numba_kernels, numpy_kernels
 
 
 @njit
 def _exp2(x):
-    return compiled._exp2(x)
+    return numba_kernels._exp2(x)
 
 
 @njit
 def _lane(x):
-    return compiled._lane(x)
+    return numba_kernels._lane(x)
 
 
 @njit
 def _log(x):
-    return compiled._log(x)
+    return numba_kernels._log(x)
 
 
 @pytest.mark.parametrize(("dtype", "error"), [(np.float32, 2.5e-7), (np.float64, 1e-15)])
@@ -75,8 +75,8 @@ def test_compiled_sums_are_the_plain_ones(n_classes, dtype, error, n, weighted, 
     beta = np.array([0.7]) if betas == "shared" else rng.uniform(0.1, 2.0, n)
     if betas == "nan":
         beta[::5] = np.nan  # skipped rows; for n = 1, all there is
-    found = rows.temperature_sums(z, y, beta, **options, compiled=True)
-    expected = rows.temperature_sums(z, y, beta, **options)
+    found = dispatch.temperature_sums(z, y, beta, **options, compiled=True)
+    expected = dispatch.temperature_sums(z, y, beta, **options)
     np.testing.assert_allclose(found, expected, rtol=error, atol=error * n)
 
 
@@ -86,10 +86,10 @@ def test_a_row_contributes_the_same_wherever_it_stands(n_classes, compiled):
     z, y, _ = _rows(700, n_classes, np.float32)
     beta = np.array([0.7])
     alone = [
-        rows.temperature_sums(z[i : i + 1], y[i : i + 1], beta, compiled=compiled)
+        dispatch.temperature_sums(z[i : i + 1], y[i : i + 1], beta, compiled=compiled)
         for i in range(700)
     ]
-    whole = rows.temperature_sums(z, y, beta, compiled=compiled)
+    whole = dispatch.temperature_sums(z, y, beta, compiled=compiled)
     np.testing.assert_allclose(whole, np.sum(alone, axis=0), rtol=1e-13)
 
 
@@ -97,10 +97,10 @@ def test_a_row_contributes_the_same_wherever_it_stands(n_classes, compiled):
 def test_samples_of_blocks_are_the_sample_of_the_whole(n_classes):
     z, y, _ = _rows(5000, n_classes, np.float32)
     beta = np.array([0.7])
-    whole = rows.temperature_sums(z, y, beta, every=8, compiled=True)
+    whole = dispatch.temperature_sums(z, y, beta, every=8, compiled=True)
     cuts = [0, 1, 130, 1111, 2048, 4999, 5000]
     parts = [
-        rows.temperature_sums(z[a:b], y[a:b], beta, offset=a, every=8, compiled=True)
+        dispatch.temperature_sums(z[a:b], y[a:b], beta, offset=a, every=8, compiled=True)
         for a, b in itertools.pairwise(cuts)
     ]
     np.testing.assert_allclose(whole, np.sum(parts, axis=0), rtol=1e-13)
@@ -116,9 +116,9 @@ def test_a_value_that_is_not_finite_shows_in_the_sums(n_classes, dtype, bad, com
     for column in {0, 1, n_classes // 2, n_classes - 1}:
         z, y, _ = _rows(5, n_classes, dtype)
         z[2, column] = bad
-        sums = rows.temperature_sums(z, y, np.array([1.0]), compiled=compiled)
+        sums = dispatch.temperature_sums(z, y, np.array([1.0]), compiled=compiled)
         assert not np.isfinite(sums[0, 2])
-        confidence, _ = rows.top_label(z, np.array([1.0]), compiled=compiled)
+        confidence, _ = dispatch.top_label(z, np.array([1.0]), compiled=compiled)
         assert np.isnan(confidence[2])
         assert np.isfinite(np.delete(confidence, 2)).all()
 
@@ -129,7 +129,7 @@ def test_top_label(n_classes, compiled):
     z, _, rng = _rows(50, n_classes, np.float32)
     z[3] = 0.0  # ties go to the first class
     beta = rng.uniform(0.1, 2.0, 50)
-    confidence, predicted = rows.top_label(z, beta, compiled=compiled)
+    confidence, predicted = dispatch.top_label(z, beta, compiled=compiled)
     p = softmax(z.astype(np.float64) * beta[:, None], axis=1)
     np.testing.assert_allclose(confidence, p.max(axis=1), rtol=1e-6)
     np.testing.assert_array_equal(predicted, z.argmax(axis=1))
@@ -139,7 +139,7 @@ def test_softmax():
     z, _, rng = _rows(20, 7, np.float32)
     out = np.empty(z.shape)
     beta = rng.uniform(0.1, 2.0, 20)
-    plain.softmax(z, beta, out)
+    numpy_kernels.softmax(z, beta, out)
     np.testing.assert_allclose(out, softmax(z * beta[:, None].astype(float), axis=1), rtol=1e-12)
 
 
@@ -151,8 +151,8 @@ def test_bins_are_closed_on_the_right(n_bins, compiled):
     inner = edges[1:]
     values = np.concatenate([[0.0], inner, np.nextafter(inner, 0), np.nextafter(inner[:-1], 1)])
     expected = np.concatenate([[0], np.arange(n_bins), np.arange(n_bins), np.arange(1, n_bins)])
-    np.testing.assert_array_equal(plain.bin_index(values, edges), expected)
-    sums = rows.bin_sums(values, np.ones(len(values), bool), edges, compiled=compiled)
+    np.testing.assert_array_equal(numpy_kernels.bin_index(values, edges), expected)
+    sums = dispatch.bin_sums(values, np.ones(len(values), bool), edges, compiled=compiled)
     np.testing.assert_array_equal(sums[:, 0], np.bincount(expected, minlength=n_bins))
 
 
@@ -161,8 +161,8 @@ def test_bin_sums_of_uneven_edges():
     confidence, hit = rng.random(1000), rng.random(1000) < 0.5
     edges = np.array([0.0, 0.01, 0.01, 0.5, 0.98, 1.0])  # with an empty bin
     weight = rng.random(1000)
-    found = rows.bin_sums(confidence, hit, edges, weight=weight, compiled=True)
-    expected = rows.bin_sums(confidence, hit, edges, weight=weight)
+    found = dispatch.bin_sums(confidence, hit, edges, weight=weight, compiled=True)
+    expected = dispatch.bin_sums(confidence, hit, edges, weight=weight)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -176,11 +176,11 @@ def test_rows_that_cannot_be_written_to_are_not_compiled_for_once_more():
         for values in arrays:
             values.flags.writeable = writable
         found.append((
-            rows.temperature_sums(z, y, np.ones(1), weight=w, compiled=True),
-            *rows.top_label(z, np.ones(1), compiled=True),
-            rows.bin_sums(confidence, hit, edges, weight=w, compiled=True),
+            dispatch.temperature_sums(z, y, np.ones(1), weight=w, compiled=True),
+            *dispatch.top_label(z, np.ones(1), compiled=True),
+            dispatch.bin_sums(confidence, hit, edges, weight=w, compiled=True),
         ))  # fmt: skip
-        kernels = (compiled.wide_sums, compiled.top_label, compiled_bins.add_to_bins)
+        kernels = (numba_kernels.wide_sums, numba_kernels.top_label, numba_bins.add_to_bins)
         known.append([len(kernel.signatures) for kernel in kernels])
     assert known[0] == known[1]
     for one, other in zip(*found, strict=True):

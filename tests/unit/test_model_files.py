@@ -115,9 +115,11 @@ def test_the_header_says_what_the_file_is(fitted, tmp_path):
 
 def test_what_cannot_be_saved(fitted, tmp_path):
     path = tmp_path / "model.safetensors"
-    with pytest.raises(dc.InputError, match="cannot be saved: files of domaincal hold numbers"):
+    with pytest.raises(
+        dc.errors.InputError, match="cannot be saved: files of domaincal hold numbers"
+    ):
         fitted("md-ts-instance").save(path)
-    with pytest.raises(dc.InputError, match=r"must end in \.safetensors"):
+    with pytest.raises(dc.errors.InputError, match=r"must end in \.safetensors"):
         fitted("ts").save(tmp_path / "model.pkl")
     with pytest.raises(ValueError, match="not fitted"):
         dc.TemperatureScaling().save(path)
@@ -127,17 +129,17 @@ def test_what_cannot_be_saved(fitted, tmp_path):
 
     for name in ("Mine", "TemperatureScaling"):
         Mine.__name__ = name
-        with pytest.raises(dc.InputError, match=f"{name} is not a calibrator of domaincal"):
+        with pytest.raises(dc.errors.InputError, match=f"{name} is not a calibrator of domaincal"):
             Mine().fit(DATA.logits, DATA.labels).save(path)
     generator = dc.MultiDomainTemperatureScaling(random_state=np.random.default_rng(0))
-    with pytest.raises(dc.InputError, match=r"random_state=.*cannot be saved"):
+    with pytest.raises(dc.errors.InputError, match=r"random_state=.*cannot be saved"):
         fit(generator, DATA).save(path)
     assert not list(tmp_path.iterdir())
 
 
 def _changed(path, change):
     """The file with another header, its checksum made right again."""
-    from domaincal.calibrators._model_file import _checksum
+    from domaincal.calibrators.model_file import _checksum
 
     tensors, metadata = read_tensors(path)
     header = json.loads(metadata["domaincal"])
@@ -177,7 +179,7 @@ def test_foreign_and_newer_files_are_refused_by_name(fitted, tmp_path, change, m
     _changed(path, lambda header, tensors: None)
     dc.load(path)
     _changed(path, change)
-    with pytest.raises(dc.FileFormatError, match=message) as caught:
+    with pytest.raises(dc.errors.FileFormatError, match=message) as caught:
         dc.load(path)
     assert str(path) in str(caught.value)
 
@@ -234,16 +236,18 @@ def test_a_file_may_lack_parameters_that_came_later(fitted, tmp_path):
 def test_files_of_others(tmp_path):
     path = tmp_path / "model.safetensors"
     save_file({"logits": np.eye(2)}, path)
-    with pytest.raises(dc.FileFormatError, match="holds no calibrator of domaincal"):
+    with pytest.raises(dc.errors.FileFormatError, match="holds no calibrator of domaincal"):
         dc.load(path)
     path.write_bytes(b"")
-    with pytest.raises(dc.FileFormatError, match=r"header too small.*it may be truncated"):
+    with pytest.raises(dc.errors.FileFormatError, match=r"header too small.*it may be truncated"):
         dc.load(path)
-    with pytest.raises(dc.InputError, match="is a folder"):
+    with pytest.raises(dc.errors.InputError, match="is a folder"):
         dc.load(tmp_path)
     calibrator = dc.TemperatureScaling().fit(DATA.logits, DATA.labels)
     calibrator.save(path)
-    with pytest.raises(dc.FileFormatError, match=r"holds a calibrator, not rows.*domaincal\.load"):
+    with pytest.raises(
+        dc.errors.FileFormatError, match=r"holds a calibrator, not rows.*domaincal\.load"
+    ):
         dc.read(path)
 
 
@@ -253,7 +257,7 @@ def test_classes_in_another_order_are_refused(tmp_path):
     table = dc.evaluate(dc.TemperatureScaling(), train=data, test=data)
     assert len(table) == 1
     other = dc.CalibrationData(DATA.logits, labels=DATA.labels, class_names=names[::-1])
-    with pytest.raises(dc.InputError, match=r"another order, e.g. 'e' in place of 'a'"):
+    with pytest.raises(dc.errors.InputError, match=r"another order, e.g. 'e' in place of 'a'"):
         dc.evaluate(dc.TemperatureScaling(), train=data, test=other)
     dc.evaluate(dc.TemperatureScaling(), train=data, test=DATA)
 

@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 import domaincal as dc
-from domaincal.datasets.corruptions import CLEAN, CORRUPTIONS, KINDS, SEVERITIES, domain_name
 from domaincal.experiments.partitions import CORRUPTION_PARTITIONS, Partition
+from domaincal.vision.corruptions.catalogue import (
+    CLEAN,
+    CORRUPTIONS,
+    FAMILIES,
+    SEVERITIES,
+    domain_name,
+)
 
 NAMES = [CLEAN, *(domain_name(name, s) for name in CORRUPTIONS for s in SEVERITIES)]
 COUNTS = dict.fromkeys(NAMES, 100)
@@ -31,7 +37,7 @@ def test_partitions_by_severity(name, ind, ood):
 
 def test_partition_by_type():
     inside, outside = CORRUPTION_PARTITIONS["unseen-types"].choose(COUNTS, seed=0)
-    noisy = {*KINDS["noise"], *KINDS["blur"]}
+    noisy = {*FAMILIES["noise"], *FAMILIES["blur"]}
     assert set(outside) == {n for n in NAMES if n.rsplit("-")[0] in noisy}
     assert (len(inside), len(outside)) == (41, 35)
 
@@ -56,12 +62,12 @@ def test_three_random_partitions_of_four():
 def test_rxrx1_and_gldv2_are_those_of_the_paper():
     cells = {"HEPG2": (8, 12), "HUVEC": (17, 25), "RPE": (8, 12), "U2OS": (4, 6)}
     names = [f"{cell}-{k:02d}" for cell, (a, b) in cells.items() for k in range(a, b)]
-    main = dc.read_experiment("rxrx1").main
+    main = dc.experiments.read_experiment("rxrx1").main
     inside, outside = main.choose(dict.fromkeys(names, 100), seed=0)
     assert inside == ["HEPG2-08", "HUVEC-17", "RPE-08", "U2OS-04"]
     assert len(outside) == 14
     clients = {f"client-{k}": 290 + k for k in range(60)}
-    partition = dc.read_experiment("gldv2").main
+    partition = dc.experiments.read_experiment("gldv2").main
     inside, outside = partition.choose(clients, seed=0)
     assert (len(inside), len(outside)) == (30, 20)
     assert all(clients[name] >= 300 for name in inside + outside)
@@ -111,7 +117,7 @@ def test_integers_are_matched_as_they_are_written():
     ],
 )
 def test_bad_partitions(options, message):
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         Partition(**{"name": "p", **options})
 
 
@@ -125,5 +131,5 @@ def test_bad_partitions(options, message):
     ],
 )
 def test_partitions_that_do_not_fit_the_data(partition, message):
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         partition.choose(dict.fromkeys("abc", 5), seed=0)

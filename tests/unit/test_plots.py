@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import domaincal as dc
-from domaincal.plots._style import MARKERS, method_signs
+from domaincal.plots.style import MARKERS, method_signs
 from support import fit, probabilities, small_domains
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -24,11 +24,11 @@ CURVE = dc.reliability_curve(probabilities(MD_TS, DATA), DATA.labels, n_bins=10)
 TEMPERATURES = dc.temperature_table(MD_TS, DATA)
 
 PLOTS = {
-    "reliability": lambda ax=None: dc.plot_reliability(CURVE, ax=ax, label="MD-TS"),
-    "errors": lambda ax=None: dc.plot_domain_errors(TABLE, ax=ax),
-    "scatter": lambda ax=None: dc.plot_method_scatter(TABLE, "TS", "MD-TS", ax=ax),
-    "accuracy": lambda ax=None: dc.plot_accuracy_prediction(TABLE, ax=ax),
-    "temperatures": lambda ax=None: dc.plot_temperatures(TEMPERATURES, ax=ax),
+    "reliability": lambda ax=None: dc.plots.plot_reliability(CURVE, ax=ax, label="MD-TS"),
+    "errors": lambda ax=None: dc.plots.plot_domain_errors(TABLE, ax=ax),
+    "scatter": lambda ax=None: dc.plots.plot_method_scatter(TABLE, "TS", "MD-TS", ax=ax),
+    "accuracy": lambda ax=None: dc.plots.plot_accuracy_prediction(TABLE, ax=ax),
+    "temperatures": lambda ax=None: dc.plots.plot_temperatures(TEMPERATURES, ax=ax),
 }
 
 
@@ -65,7 +65,7 @@ def _points(ax, k=0):
 
 
 def test_reliability_shows_the_curve():
-    ax = dc.plot_reliability(CURVE)
+    ax = dc.plots.plot_reliability(CURVE)
     known = CURVE.n > 0
     np.testing.assert_allclose(
         np.sort(np.concatenate([_points(ax), _points(ax, 1)]), axis=0),
@@ -79,7 +79,7 @@ def test_bins_of_few_rows_are_pale_and_off_the_line():
     confidence = np.repeat([0.95, 0.75, 0.65], [50, 3, 20])
     p = np.column_stack([confidence, 1 - confidence])
     curve = dc.reliability_curve(p, np.arange(73) % 2, n_bins=10)
-    ax = dc.plot_reliability(curve)
+    ax = dc.plots.plot_reliability(curve)
     np.testing.assert_allclose(_points(ax)[:, 0], [0.65, 0.95])
     pale = ax.containers[-1]
     np.testing.assert_allclose(pale.lines[0].get_xdata(), [0.75])
@@ -90,7 +90,7 @@ def test_bins_of_few_rows_are_pale_and_off_the_line():
 
 
 def test_scatter_shows_both_methods_and_counts_wins():
-    ax = dc.plot_method_scatter(TABLE, "TS", "MD-TS")
+    ax = dc.plots.plot_method_scatter(TABLE, "TS", "MD-TS")
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
     for k, kind in enumerate(("InD", "OOD")):
         rows = TABLE[TABLE["kind"] == kind].pivot(index="domain", columns="method", values="ece")
@@ -114,7 +114,7 @@ def test_the_legend_of_a_scatter_hides_no_domain(score):
     )
     if score == "ece":
         table["ece"] = table["ece"].abs()
-    ax = dc.plot_method_scatter(table, "TS", "MD-TS", score=score)
+    ax = dc.plots.plot_method_scatter(table, "TS", "MD-TS", score=score)
     ax.figure.draw_without_rendering()
     box = ax.get_legend().get_window_extent()
     assert ax.bbox.containsx(box.x0)
@@ -125,7 +125,7 @@ def test_the_legend_of_a_scatter_hides_no_domain(score):
 
 
 def test_errors_are_in_the_order_of_the_first_method():
-    ax = dc.plot_domain_errors(TABLE, score="gap")
+    ax = dc.plots.plot_domain_errors(TABLE, score="gap")
     rows = TABLE.pivot(index="domain", columns="method", values="gap").sort_values("MSP")
     assert [text.get_text() for text in ax.get_xticklabels()] == rows.index.tolist()
     for k, method in enumerate(METHODS):
@@ -135,7 +135,7 @@ def test_errors_are_in_the_order_of_the_first_method():
 
 
 def test_accuracy_prediction_shows_the_mean_absolute_error():
-    ax = dc.plot_accuracy_prediction(TABLE, methods=("TS",))
+    ax = dc.plots.plot_accuracy_prediction(TABLE, methods=("TS",))
     rows = TABLE[TABLE["method"] == "TS"]
     np.testing.assert_allclose(_points(ax), 100 * rows[["accuracy", "mean_confidence"]])
     (text,) = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -147,7 +147,7 @@ def test_repeats_of_a_domain_are_one_point_and_the_mean_of_their_errors():
         "method": "TS", "domain": ["a", "a"], "accuracy": [0.5, 0.5],
         "mean_confidence": [0.4, 0.6],
     })  # fmt: skip
-    ax = dc.plot_accuracy_prediction(table)
+    ax = dc.plots.plot_accuracy_prediction(table)
     np.testing.assert_allclose(_points(ax), [[50.0, 50.0]])
     assert ax.get_legend().get_texts()[0].get_text() == "TS (MAE 10.00%)"
 
@@ -172,7 +172,7 @@ def test_temperatures_are_those_of_the_table():
         assert row["high"] == pytest.approx(np.quantile(t, 0.95))
         assert row["n"] == len(rows)
     np.testing.assert_allclose(
-        _points(dc.plot_temperatures(TEMPERATURES)), TEMPERATURES[["learned", "predicted"]]
+        _points(dc.plots.plot_temperatures(TEMPERATURES)), TEMPERATURES[["learned", "predicted"]]
     )
 
 
@@ -180,9 +180,9 @@ def test_many_domains_and_tables_without_kinds():
     table = pd.concat(
         [TABLE.drop(columns="kind").assign(domain=TABLE["domain"] + f"-{k}") for k in range(9)]
     )
-    ax = dc.plot_domain_errors(table)
+    ax = dc.plots.plot_domain_errors(table)
     assert ax.get_xlabel() == "54 domains, in the order of MSP"
-    texts = dc.plot_method_scatter(table, "TS", "MSP").get_legend().get_texts()
+    texts = dc.plots.plot_method_scatter(table, "TS", "MSP").get_legend().get_texts()
     assert len(texts) == 1
     assert texts[0].get_text().startswith("MSP lower in ")
 
@@ -190,15 +190,18 @@ def test_many_domains_and_tables_without_kinds():
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda: dc.plot_reliability(TABLE), "curve must be a ReliabilityCurve, got DataFrame"),
-        (lambda: dc.plot_domain_errors(TABLE, score="nll"), "score must be one of 'ece'"),
-        (lambda: dc.plot_domain_errors(TABLE[["method"]]), "results table with the columns"),
-        (lambda: dc.plot_domain_errors(TABLE[:0]), "table is empty"),
-        (lambda: dc.plot_method_scatter(TABLE, "TS", "X"), "second='X' is no method"),
-        (lambda: dc.plot_accuracy_prediction(TABLE, methods=("X",)), "the table has MSP, TS"),
-        (lambda: dc.plot_accuracy_prediction(3), "results table"),
-        (lambda: dc.plot_temperatures(TABLE), "make it with domaincal.temperature_table"),
-        (lambda: dc.plot_temperatures(TEMPERATURES[:0]), "table is empty"),
+        (
+            lambda: dc.plots.plot_reliability(TABLE),
+            "curve must be a ReliabilityCurve, got DataFrame",
+        ),
+        (lambda: dc.plots.plot_domain_errors(TABLE, score="nll"), "score must be one of 'ece'"),
+        (lambda: dc.plots.plot_domain_errors(TABLE[["method"]]), "results table with the columns"),
+        (lambda: dc.plots.plot_domain_errors(TABLE[:0]), "table is empty"),
+        (lambda: dc.plots.plot_method_scatter(TABLE, "TS", "X"), "second='X' is no method"),
+        (lambda: dc.plots.plot_accuracy_prediction(TABLE, methods=("X",)), "the table has MSP, TS"),
+        (lambda: dc.plots.plot_accuracy_prediction(3), "results table"),
+        (lambda: dc.plots.plot_temperatures(TABLE), "make it with domaincal.temperature_table"),
+        (lambda: dc.plots.plot_temperatures(TEMPERATURES[:0]), "table is empty"),
         (
             lambda: dc.temperature_table(
                 dc.IsotonicCalibration().fit(DATA.logits, DATA.labels), DATA
@@ -208,5 +211,5 @@ def test_many_domains_and_tables_without_kinds():
     ],
 )
 def test_what_cannot_be_drawn(draw, message):
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         draw()

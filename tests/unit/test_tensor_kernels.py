@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import check_grad
 from sklearn.neighbors import KNeighborsRegressor
 
-from domaincal.calibrators._heads.kernel import GaussianKernel
-from domaincal.kernels import plain, tensor_maps, tensors
+from domaincal.calibrators.heads.kernel_ridge import GaussianKernel
+from domaincal.kernels import numpy_kernels, torch_kernels, torch_maps
 from support import random_problem
 
 torch = pytest.importorskip("torch")
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.parametrize("place", DEVICES)
 
 @pytest.fixture(params=[1 << 25, 4000], ids=["whole", "chunks"], autouse=True)
 def _chunks(request, monkeypatch):
-    monkeypatch.setattr(tensors, "_CHUNK_BYTES", request.param)
+    monkeypatch.setattr(torch_kernels, "_CHUNK_BYTES", request.param)
 
 
 def make(n, n_classes, dtype, place, seed=0):
@@ -55,12 +55,12 @@ def test_temperature_sums(shape, dtype, n_groups, weighted, place):
         beta[3:7] = np.nan
     weight = rng.uniform(0.0, 3.0, n) if weighted else np.empty(0)
     group = rng.integers(0, n_groups, n) if n_groups > 1 else np.empty(0, np.int64)
-    expected = plain.temperature_sums(array, labels, beta, weight, group, n_groups)
+    expected = numpy_kernels.temperature_sums(array, labels, beta, weight, group, n_groups)
 
     def send(values):
         return torch.tensor(values, device=place) if len(values) else None
 
-    found = tensors.temperature_sums(
+    found = torch_kernels.temperature_sums(
         tensor, send(labels), send(beta), weight=send(weight), group=send(group), n_groups=n_groups
     )
     assert found.dtype == np.float64
@@ -72,9 +72,9 @@ def test_one_beta_for_all_rows(beta, place):
     tensor, array, labels = make(50, 4, "float64", place)
     one = np.array([beta])
     none = np.empty(0)
-    expected = plain.temperature_sums(array, labels, one, none, none.astype(int), 1)
+    expected = numpy_kernels.temperature_sums(array, labels, one, none, none.astype(int), 1)
     send = {"labels": torch.tensor(labels, device=place), "beta": torch.tensor(one, device=place)}
-    np.testing.assert_allclose(tensors.temperature_sums(tensor, **send), expected, rtol=1e-11)
+    np.testing.assert_allclose(torch_kernels.temperature_sums(tensor, **send), expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -82,12 +82,12 @@ def test_rows_that_are_not_finite_show(bad, place):
     tensor, _, labels = make(300, 5, "float32", place)
     tensor[200, 1] = bad
     y, one = torch.tensor(labels, device=place), torch.ones(1, dtype=torch.float64, device=place)
-    sums = tensors.temperature_sums(tensor, y, one)
+    sums = torch_kernels.temperature_sums(tensor, y, one)
     assert not np.isfinite(sums[0, [2, 5]]).all()
-    confidences, _ = tensors.top_label(tensor, one)
+    confidences, _ = torch_kernels.top_label(tensor, one)
     assert confidences.isfinite().logical_not().nonzero().tolist() == [[200]]
-    assert not tensors.softmax(tensor, one)[1]
-    assert tensors.softmax(tensor[:200], one)[1]
+    assert not torch_kernels.softmax(tensor, one)[1]
+    assert torch_kernels.softmax(tensor[:200], one)[1]
 
 
 @pytest.mark.parametrize("double", [False, True])
@@ -99,8 +99,8 @@ def test_top_label(shape, dtype, double, place):
     array[0, 1] = array[0].max()
     beta = np.linspace(0.2, 2.0, len(array))
     for some in (beta, beta[-1:]):
-        expected, classes = plain.top_label(array, some)
-        found, predicted = tensors.top_label(
+        expected, classes = numpy_kernels.top_label(array, some)
+        found, predicted = torch_kernels.top_label(
             tensor, torch.tensor(some, device=place), double=double
         )
         assert found.dtype == torch.float64
@@ -115,8 +115,8 @@ def test_softmax(dtype, place):
     beta = np.linspace(0.2, 2.0, len(array))
     for some in (beta, beta[-1:]):
         expected = np.empty(array.shape)
-        plain.softmax(array, some, expected)
-        found, finite = tensors.softmax(tensor, torch.tensor(some, device=place))
+        numpy_kernels.softmax(array, some, expected)
+        found, finite = torch_kernels.softmax(tensor, torch.tensor(some, device=place))
         assert finite
         assert found.dtype == (torch.float64 if dtype in ("float64", "int64") else torch.float32)
         np.testing.assert_allclose(found.cpu(), expected, atol=TOLERANCES[dtype], rtol=1e-5)
@@ -126,7 +126,7 @@ def test_label_and_square(place):
     p = np.random.default_rng(0).dirichlet(np.ones(7), 300)
     labels = np.arange(300) % 7
     sent = torch.tensor(p, device=place), torch.tensor(labels, device=place)
-    of_label, square = tensors.label_and_square(*sent)
+    of_label, square = torch_kernels.label_and_square(*sent)
     np.testing.assert_array_equal(of_label, p[np.arange(300), labels])
     np.testing.assert_allclose(square, (p**2).sum(axis=1), rtol=1e-14)
 
@@ -135,7 +135,7 @@ def test_gaussian_kernel(place):
     rng = np.random.default_rng(0)
     rows, x = rng.normal(3.0, 1.0, (50, 6)), rng.normal(3.0, 1.0, (20, 6))
     expected = GaussianKernel(rows, 0.3)(x)
-    kernel = tensor_maps.GaussianKernel(torch.tensor(rows, device=place), 0.3)
+    kernel = torch_maps.GaussianKernel(torch.tensor(rows, device=place), 0.3)
     np.testing.assert_allclose(kernel(torch.tensor(x, device=place)).cpu(), expected, rtol=1e-12)
 
 
@@ -148,7 +148,7 @@ def test_neighbours_and_their_ties(distinct, place):
     targets = rng.normal(size=60)
     numbers = [1, 4, 30, 60]
     send = [torch.tensor(values, device=place) for values in (rows, targets, x)]
-    found = tensor_maps.NeighbourMeans(*send[:2])(send[2], numbers).cpu().numpy()
+    found = torch_maps.NeighbourMeans(*send[:2])(send[2], numbers).cpu().numpy()
     for number, column in zip(numbers, found.T, strict=True):
         order = np.argsort(((x[:, None] - rows) ** 2).sum(axis=2), axis=1, kind="stable")
         np.testing.assert_allclose(column, targets[order[:, :number]].mean(axis=1), rtol=1e-12)
@@ -165,7 +165,9 @@ def test_slopes_of_hubers_loss(epsilon, place):
 
     def loss(parameters):
         coef = torch.tensor(parameters[:3], device=place)
-        return tensors.huber_loss(*given, coef, parameters[3], scale=parameters[4], epsilon=epsilon)
+        return torch_kernels.huber_loss(
+            *given, coef, parameters[3], scale=parameters[4], epsilon=epsilon
+        )
 
     start = np.array([0.3, -0.2, 0.1, 0.4, 0.8])
     scale = start[4]

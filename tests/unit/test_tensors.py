@@ -10,11 +10,11 @@ from click.testing import CliRunner
 
 import domaincal as dc
 from domaincal import _tensors
-from domaincal.calibrators._sorted_logits import SortedLogits
+from domaincal.calibrators.sorted_logits import SortedLogits
 from domaincal.cli.main import main
-from domaincal.experiments.cells import Rows, compute_cell
+from domaincal.evaluation.protocols import split_rows
 from domaincal.experiments.methods import Method
-from domaincal.selection.protocols import split_rows
+from domaincal.experiments.trial_results import Rows, compute_cell
 from domaincal.statistics.normal_equations import (
     LinearMap,
     sum_normal_equations,
@@ -109,7 +109,7 @@ def test_the_same_error_as_for_an_array(what, step, method, device, kernel):
         try:
             with np.errstate(all="ignore"):
                 getattr(calibrator, step)(values, *more)
-        except dc.InputError as error:
+        except dc.errors.InputError as error:
             return str(error)
         return None
 
@@ -130,10 +130,10 @@ def test_features_that_are_not_finite(bad, head, device):
     tensor = torch.tensor(features, device=device)
     calibrator = dc.MultiDomainTemperatureScaling(head)
     message = rf"features contains {str(bad).replace('nan', 'NaN')} \(row 300, column 2\)"
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         calibrator.fit(data.logits, data.labels, features=tensor, domains=data.domains)
     calibrator.fit(data.logits, data.labels, features=data.features, domains=data.domains)
-    with pytest.raises(dc.InputError, match=message):
+    with pytest.raises(dc.errors.InputError, match=message):
         calibrator.predict_temperature(data.logits, features=tensor)
 
 
@@ -141,7 +141,9 @@ def test_features_that_are_not_finite(bad, head, device):
 def test_tensors_without_numbers_are_refused(what, device):
     tensor = torch.eye(3).to(device)
     tensor = tensor.to_sparse() if what == "sparse" else tensor.to("meta")
-    with pytest.raises(dc.InputError, match=r"logits must be an array of real numbers.*to_dense"):
+    with pytest.raises(
+        dc.errors.InputError, match=r"logits must be an array of real numbers.*to_dense"
+    ):
         dc.TemperatureScaling().fit(tensor, [0, 1, 2])
 
 
@@ -149,11 +151,11 @@ def test_wrong_labels_and_weights_in_tensors(device):
     data = small_domains()
     logits = torch.tensor(data.logits, device=device)
     send = torch.tensor
-    with pytest.raises(dc.InputError, match="y contains 7, outside the classes"):
+    with pytest.raises(dc.errors.InputError, match="y contains 7, outside the classes"):
         dc.TemperatureScaling().fit(logits, send(data.labels, device=device).clamp(min=7))
-    with pytest.raises(dc.InputError, match="y has 3 rows"):
+    with pytest.raises(dc.errors.InputError, match="y has 3 rows"):
         dc.TemperatureScaling().fit(logits, send([0, 1, 2], device=device))
-    with pytest.raises(dc.InputError, match="sample_weight contains -1"):
+    with pytest.raises(dc.errors.InputError, match="sample_weight contains -1"):
         dc.TemperatureScaling().fit(
             logits, data.labels, sample_weight=-torch.ones(len(data), device=device)
         )
@@ -180,7 +182,7 @@ def test_selected_rows(rows, there):
 @pytest.mark.parametrize("rows", [[480], [-481], np.ones(3, bool), slice(0, 0)])
 def test_rows_that_are_not_there(rows, there):
     for data in there:  # on a GPU too: an index out of bounds would end the process
-        with pytest.raises(dc.InputError, match=r"rows|empty"):
+        with pytest.raises(dc.errors.InputError, match=r"rows|empty"):
             data.select(rows)
 
 
@@ -195,7 +197,7 @@ def test_concatenated_rows(there, device):
     assert both.logits.dtype == np.float64
     np.testing.assert_array_equal(np.asarray(both.logits[:100]), half.double().cpu().numpy())
     if not _tensors.on_host(half):
-        with pytest.raises(dc.InputError, match="disagree in their device of logits"):
+        with pytest.raises(dc.errors.InputError, match="disagree in their device of logits"):
             dc.concatenate([data, arrays])
 
 
@@ -306,12 +308,12 @@ def experiment(tmp_path):
         'name = "mine"\ndata = {mlp = "mine.npz"}\npartitions = [{name = "new", '
         'ood = ["*-[45]"]}]\nmethods = {TS = "ts", MD-TS = "md-ts", oracle = "oracle"}\n'
     )
-    return dc.read_experiment(path)
+    return dc.experiments.read_experiment(path)
 
 
 def test_experiments_on_a_device(experiment, device, tmp_path):
-    found = dc.run_experiment(experiment, tmp_path / "there", device=device)
-    expected = dc.run_experiment(experiment, tmp_path / "here")
+    found = dc.experiments.run_experiment(experiment, tmp_path / "there", device=device)
+    expected = dc.experiments.run_experiment(experiment, tmp_path / "here")
     pd.testing.assert_frame_equal(found.table, expected.table, rtol=1e-8, atol=1e-8)
     # A cell is one cell, wherever it was made.
     cells = [sorted(p.name for p in (tmp_path / k / "cells").iterdir()) for k in ("here", "there")]
@@ -320,10 +322,12 @@ def test_experiments_on_a_device(experiment, device, tmp_path):
 
 @pytest.mark.parametrize("wrong", ["cuda:99", "abacus", "meta", 3.5])
 def test_a_device_that_is_not_there(wrong, experiment, tmp_path):
-    with pytest.raises(dc.InputError, match=rf"device='{wrong}' cannot be used here.*there is cpu"):
-        dc.run_experiment(experiment, tmp_path / "out", device=wrong)
+    with pytest.raises(
+        dc.errors.InputError, match=rf"device='{wrong}' cannot be used here.*there is cpu"
+    ):
+        dc.experiments.run_experiment(experiment, tmp_path / "out", device=wrong)
     assert not (tmp_path / "out").exists()
-    with pytest.raises(dc.InputError, match="cannot be used here"):
+    with pytest.raises(dc.errors.InputError, match="cannot be used here"):
         small_domains().to(wrong)
 
 
@@ -373,7 +377,7 @@ def test_the_row_is_named_also_where_a_sample_meets_it(device):
     data = small_domains(n_rows=500)
     logits = torch.tensor(data.logits, device=device)
     logits[1600, 2] = torch.nan
-    with pytest.raises(dc.InputError, match=r"logits contains NaN \(row 1600, column 2\)"):
+    with pytest.raises(dc.errors.InputError, match=r"logits contains NaN \(row 1600, column 2\)"):
         dc.TemperatureScaling().fit(logits, data.labels)
 
 
@@ -384,7 +388,7 @@ def test_the_row_is_named_also_where_rows_are_left_out(head, device):
     features[60::80, 2] = torch.nan  # a row of every domain
     weight = np.ones(len(data))
     weight[10:50] = 0.0
-    with pytest.raises(dc.InputError, match=r"features contains NaN \(row 60, column 2\)"):
+    with pytest.raises(dc.errors.InputError, match=r"features contains NaN \(row 60, column 2\)"):
         dc.MultiDomainTemperatureScaling(head).fit(
             data.logits, data.labels, features=features, domains=data.domains, sample_weight=weight
         )

@@ -26,9 +26,6 @@ from domaincal._validation.rows import (
     require_finite_features,
     require_finite_logits,
 )
-from domaincal._validation.written import (
-    written_parameters,
-)
 
 __all__ = [
     "check_class_names",
@@ -49,5 +46,4 @@ __all__ = [
     "real_array",
     "require_finite_features",
     "require_finite_logits",
-    "written_parameters",
 ]

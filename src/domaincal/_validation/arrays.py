@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from domaincal._errors import InputError
 from domaincal._tensors import array_or_rows, host_array, on_device
 from domaincal._typing import Array, ArrayLike, FeatureRows
+from domaincal.errors import InputError
 
 
 def real_array(

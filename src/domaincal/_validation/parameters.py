@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from domaincal._errors import InputError
+from domaincal.errors import InputError
 
 
 def check_count(value: Any, name: str, *, minimum: int = 1) -> int:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation.arrays import non_finite, real_array, require_length, require_rows
+from domaincal.errors import InputError
 
 
 def check_probabilities(probabilities: ArrayLike, *, tolerance: float = 1e-3) -> Array:

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import InputError, few
 from domaincal._tensors import host_array, is_tensor
 from domaincal._typing import Array, ArrayLike, FeatureRows, FloatArray, IntArray
 from domaincal._validation.arrays import (
@@ -15,6 +14,8 @@ from domaincal._validation.arrays import (
     require_length,
     require_rows,
 )
+from domaincal._wording import few
+from domaincal.errors import InputError
 
 _CURE_OF_LOGITS = "drop those rows, or lift masked logits (-inf) to about the smallest real one"
 _CURE_OF_FEATURES = "drop or impute those rows"

@@ -1,12 +1,11 @@
 """Calibrators: one file for each method, one signature for all."""
 
-from domaincal.calibrators._convert import logits_from_probabilities, logits_from_scores
-from domaincal.calibrators._model_file import load
 from domaincal.calibrators.bayesian_binning import BayesianBinning
 from domaincal.calibrators.domain_temperature import DomainTemperatureScaling
 from domaincal.calibrators.histogram_binning import HistogramBinning
 from domaincal.calibrators.isotonic import IsotonicCalibration
 from domaincal.calibrators.max_softmax import MaxSoftmax
+from domaincal.calibrators.model_file import load
 from domaincal.calibrators.multi_domain import MultiDomainTemperatureScaling
 from domaincal.calibrators.temperature import TemperatureScaling
 
@@ -19,6 +18,4 @@ __all__ = [
     "MultiDomainTemperatureScaling",
     "TemperatureScaling",
     "load",
-    "logits_from_probabilities",
-    "logits_from_scores",
 ]

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from domaincal._typing import Array, FloatArray, IntArray
-from domaincal.calibrators._score_maps import AveragedSteps, StepMap, edges_after
-from domaincal.calibrators._scores import Scheme, ScoreCalibrator
+from domaincal.calibrators.score_calibrator import Scheme, ScoreCalibrator
+from domaincal.calibrators.score_maps import AveragedSteps, StepMap, edges_after
 
 # Constants of the paper: binnings have from n**(1/3) / 10 to 10 n**(1/3) bins, and the priors of
 # all bins together weigh as much as two rows.

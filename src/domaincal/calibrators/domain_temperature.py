@@ -7,12 +7,12 @@ from typing import ClassVar, Protocol
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import BoundaryWarning, InputError, SmallDomainWarning, UnseenDomainWarning
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_domains, check_labels, check_logits, check_sample_weight
-from domaincal.calibrators._base import LearnedTypes, TemperatureCalibrator
-from domaincal.calibrators._card import draw_temperatures
+from domaincal.calibrators.base import LearnedTypes, TemperatureCalibrator
+from domaincal.calibrators.notebook_view import draw_temperatures
 from domaincal.calibrators.temperature import fit_pooled, why_at_bound
+from domaincal.errors import BoundaryWarning, InputError, SmallDomainWarning, UnseenDomainWarning
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 
 #: A domain with fewer rows does not enter a regression of temperatures.

@@ -4,9 +4,9 @@ import numpy as np
 
 from domaincal._typing import Array, FloatArray
 from domaincal._validation import check_count, check_option
-from domaincal.calibrators._score_maps import StepMap, edges_after
-from domaincal.calibrators._scores import Scheme, ScoreCalibrator
-from domaincal.kernels import rows as kernels
+from domaincal.calibrators.score_calibrator import Scheme, ScoreCalibrator
+from domaincal.calibrators.score_maps import StepMap, edges_after
+from domaincal.kernels import dispatch
 from domaincal.statistics.bins import STRATEGIES, Strategy, bin_edges
 
 
@@ -51,7 +51,7 @@ class HistogramBinning(ScoreCalibrator):
         edges = bin_edges(scores, self.n_bins, self.strategy, weight)
         if self.strategy == "quantile":
             edges[1:-1] = edges_after(edges[1:-1], np.sort(scores))
-        n, _, right = kernels.bin_sums(scores, hits, edges, weight=weight).T
+        n, _, right = dispatch.bin_sums(scores, hits, edges, weight=weight).T
         middle = 0.5 * (edges[1:] + edges[:-1])
         return StepMap(edges, np.where(n > 0, right / np.where(n > 0, n, 1.0), middle))
 

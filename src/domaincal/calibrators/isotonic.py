@@ -4,8 +4,8 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
 from domaincal._typing import Array, FloatArray
-from domaincal.calibrators._score_maps import LineMap
-from domaincal.calibrators._scores import Scheme, ScoreCalibrator
+from domaincal.calibrators.score_calibrator import Scheme, ScoreCalibrator
+from domaincal.calibrators.score_maps import LineMap
 
 
 class IsotonicCalibration(ScoreCalibrator):

@@ -11,7 +11,7 @@ from domaincal._validation import (
     check_sample_weight,
     require_finite_logits,
 )
-from domaincal.calibrators._base import LearnedTypes, TemperatureCalibrator
+from domaincal.calibrators.base import LearnedTypes, TemperatureCalibrator
 
 
 class MaxSoftmax(TemperatureCalibrator):

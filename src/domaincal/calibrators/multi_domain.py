@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike, FeatureRows, FloatArray
 from domaincal._validation import (
     check_domains,
@@ -18,25 +17,7 @@ from domaincal._validation import (
     non_finite_logits,
     random_generator,
 )
-from domaincal.calibrators._base import LearnedTypes, TemperatureCalibrator
-from domaincal.calibrators._head_warnings import (
-    warn_of_no_domain,
-    warn_of_poor_head,
-    warn_of_subsample,
-)
-from domaincal.calibrators._heads import (
-    SEARCH_ROWS,
-    Head,
-    HeadFit,
-    HeadProblem,
-    fit_head,
-)
-from domaincal.calibrators._heads.kernel import KernelMap
-from domaincal.calibrators._heads.neighbours import NeighbourMap
-from domaincal.calibrators._heads.search import no_search
-from domaincal.calibrators._md_ts_parameters import check_parameters
-from domaincal.calibrators._sorted_logits import SortedLogits
-from domaincal.calibrators._targets import AUTO_CLIP_FACTOR, Target, TemperatureTarget
+from domaincal.calibrators.base import LearnedTypes, TemperatureCalibrator
 from domaincal.calibrators.domain_temperature import (
     DomainTemperatureScaling,
     by_domain,
@@ -44,9 +25,28 @@ from domaincal.calibrators.domain_temperature import (
     draw_domains,
     fit_domains,
 )
+from domaincal.calibrators.head_warnings import (
+    warn_of_no_domain,
+    warn_of_poor_head,
+    warn_of_subsample,
+)
+from domaincal.calibrators.heads import (
+    SEARCH_ROWS,
+    Head,
+    HeadFit,
+    HeadProblem,
+    fit_head,
+)
+from domaincal.calibrators.heads.grid_search import no_search
+from domaincal.calibrators.heads.kernel_ridge import KernelMap
+from domaincal.calibrators.heads.neighbours import NeighbourMap
+from domaincal.calibrators.md_ts_parameters import check_parameters
+from domaincal.calibrators.sorted_logits import SortedLogits
 from domaincal.calibrators.temperature import fit_pooled
+from domaincal.calibrators.temperature_target import AUTO_CLIP_FACTOR, Target, TemperatureTarget
+from domaincal.errors import InputError
 from domaincal.statistics import LabelledRows, LinearMap, TemperatureFit, fit_temperature
-from domaincal.statistics.solver import TEMPERATURE_BOUNDS
+from domaincal.statistics.temperature_solver import TEMPERATURE_BOUNDS
 
 
 class MultiDomainTemperatureScaling(TemperatureCalibrator):

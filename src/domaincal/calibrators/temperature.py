@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from domaincal._errors import BoundaryWarning
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_labels, check_logits, check_sample_weight
-from domaincal.calibrators._base import LearnedTypes, TemperatureCalibrator
+from domaincal.calibrators.base import LearnedTypes, TemperatureCalibrator
+from domaincal.errors import BoundaryWarning
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 
 

@@ -36,22 +36,22 @@ def apply(
     """
     from domaincal.calibrators import load
     from domaincal.cli.console import print_json, say, working
-    from domaincal.cli.options import described, read_rows, require_output, size_of
-    from domaincal.io.predictions import require_table_format, write_table
-    from domaincal.selection import prediction_table
+    from domaincal.cli.options import described, read_input, require_output, size_of
+    from domaincal.evaluation import prediction_table
+    from domaincal.io.prediction_files import require_table_format, write_table
 
     require_table_format(output)
     require_output(output, force=force)
     calibrator = load(model)
-    rows = read_rows(data, probabilities=probabilities)
+    source = read_input(data, probabilities=probabilities)
     with working(f"applying {model}"):
-        table = prediction_table(calibrator, rows.data)
+        table = prediction_table(calibrator, source.data)
     with working(f"writing {output}"):
         write_table(table, output)
     confidence = float(table["confidence"].mean())
     if as_json:
         content = {"model": str(model), "output": str(output), "mean_confidence": confidence}
-        print_json("application", {**content, "data": described(data, rows.data)})
+        print_json("application", {**content, "data": described(data, source.data)})
         return
     temperature = ""
     if "temperature" in table:

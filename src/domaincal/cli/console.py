@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from domaincal._errors import DomaincalWarning
+from domaincal.errors import DomaincalWarning
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,7 +8,7 @@ import click
 from domaincal.cli.options import jobs_option, json_option, seed_option
 
 if TYPE_CHECKING:
-    from domaincal.datasets.corruptions import Constants
+    from domaincal.vision.corruptions.catalogue import Constants
 
 
 @click.command(short_help="Corrupt a folder of images: 75 domains.")
@@ -56,8 +56,8 @@ def corrupt(
 
     from domaincal.cli.console import print_json, progress, say
     from domaincal.cli.options import size_of
-    from domaincal.datasets.corruptions import CORRUPTIONS, SEVERITIES
-    from domaincal.datasets.image_folders import corrupt_folder
+    from domaincal.vision.corruptions.catalogue import CORRUPTIONS, SEVERITIES
+    from domaincal.vision.corruptions.corrupted_folder import corrupt_folder
 
     with progress("corrupting") as track:
         done = corrupt_folder(

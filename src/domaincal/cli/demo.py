@@ -28,7 +28,7 @@ def demo(seed: int, repeats: int, heads: bool, binning: bool, output: Path, as_j
       domaincal demo
       domaincal demo --binning -o out
     """
-    from domaincal.cli.reproducing import make_and_print
+    from domaincal.cli.reproduce import make_and_print
     from domaincal.experiments.demo import TARGETS, demo_experiment
 
     experiment = demo_experiment(seed=seed, repeats=repeats, heads=heads, binning=binning)

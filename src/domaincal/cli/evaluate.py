@@ -1,10 +1,12 @@
 """``domaincal evaluate``."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from domaincal.cli.methods import METHODS_HELP
+from domaincal.cli.method_options import METHODS_HELP
 from domaincal.cli.options import (
     DATA_HELP,
     data_argument,
@@ -13,6 +15,12 @@ from domaincal.cli.options import (
     seed_option,
 )
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from domaincal.cli.options import InputData
+
+#: Exit status where the gate does not hold.
 GATE_FAILED = 3
 
 
@@ -96,10 +104,10 @@ def evaluate(
     from dataclasses import asdict
 
     from domaincal.cli.console import print_json, records
-    from domaincal.cli.options import described, read_rows
-    from domaincal.cli.running import compare_last, run
+    from domaincal.cli.options import described, read_input
     from domaincal.cli.tables import print_evaluation
-    from domaincal.selection import check_gate
+    from domaincal.evaluation import check_gate, summary_table
+    from domaincal.metrics import compare_last
 
     if models and (methods or leave_one_domain_out or split):
         raise click.UsageError("--model scores without a fit; leave out the options of fits.")
@@ -107,28 +115,126 @@ def evaluate(
         raise click.UsageError("--leave-one-domain-out leaves out all in turn; leave out --ood.")
     if (worst or fail_on) and fail_above is None:
         raise click.UsageError("--worst and --fail-on are for a gate; give --fail-above too.")
-    rows = read_rows(data, probabilities=probabilities)
-    result = run(
-        rows, methods=methods, models=models, ood=ood, leave_one_out=leave_one_domain_out,
-        split=split, bins=bins, seed=seed,
-    )  # fmt: skip
-    verdict = None
+    source = read_input(data, probabilities=probabilities)
+    _require_arrays(source, ood=ood, leave_one_domain_out=leave_one_domain_out, split=split)
+    if source.data.domains is None:
+        _warn_of_no_domains(source, md_ts_left_out=not (methods or models))
+    protocol: dict[str, Any] = {"n_bins": bins, "ood": list(ood)}
+    if models:
+        table = _score_models(source, protocol, models)
+    else:
+        table = _fit_and_score(
+            source, protocol, methods=methods, leave_one_domain_out=leave_one_domain_out,
+            split=split, seed=seed,
+        )  # fmt: skip
+    means = summary_table(table)
+    comparisons = compare_last(table)
+    gate = None
     if fail_above is not None:
-        verdict = check_gate(result.table, fail_above, score=fail_on or "excess", worst=worst)
-    comparisons = compare_last(result.table)
+        gate = check_gate(table, fail_above, score=fail_on or "excess", worst=worst)
     if as_json:
         print_json(
             "evaluation",
             {
-                "data": described(data, rows.data),
-                "protocol": result.protocol,
-                "table": records(result.table),
-                "means": records(result.means),
-                "comparisons": comparisons,
-                "gate": None if verdict is None else {**asdict(verdict), "holds": verdict.holds},
+                "data": described(data, source.data),
+                "protocol": protocol,
+                "table": records(table),
+                "means": records(means),
+                "comparisons": [{"kind": kind, **found._asdict()} for kind, found in comparisons],
+                "gate": None if gate is None else {**asdict(gate), "holds": gate.holds},
             },
         )
     else:
-        print_evaluation(result, comparisons, verdict)
-    if verdict is not None and not verdict.holds:
+        sentence = _sentence(protocol, has_domains=source.data.domains is not None)
+        print_evaluation(sentence, table, means, comparisons, gate, n_bins=bins)
+    if gate is not None and not gate.holds:
         raise SystemExit(GATE_FAILED)
+
+
+def _require_arrays(
+    source: "InputData", *, ood: Sequence[str], leave_one_domain_out: bool, split: str | None
+) -> None:
+    """Refuse data that lack what the options need."""
+    source.require("labels", why="without which nothing can be scored")
+    if ood or leave_one_domain_out:
+        source.require("domains", why="of which some are to be left out")
+    if split == "group":
+        source.require("groups", why="by which to split")
+
+
+def _warn_of_no_domains(source: "InputData", *, md_ts_left_out: bool) -> None:
+    from domaincal.cli.console import say
+
+    left_out = ", and MD-TS is left out" if md_ts_left_out else ""
+    say(f"warning: {source.lacks('domains')}: all rows count as one domain{left_out}.", err=True)
+
+
+def _fit_and_score(
+    source: "InputData",
+    protocol: dict[str, Any],
+    *,
+    methods: str | None,
+    leave_one_domain_out: bool,
+    split: Any,
+    seed: int,
+) -> "pd.DataFrame":
+    """The results table of methods that are fitted on a part of the data."""
+    from domaincal.cli.console import progress
+    from domaincal.cli.method_options import default_methods, parse_methods, require_needs
+    from domaincal.data.splits import resolve_split
+    from domaincal.evaluation import evaluate_leave_one_domain_out, evaluate_split
+
+    calibrators = parse_methods(methods or default_methods(source.data))
+    for written, calibrator in calibrators.items():
+        require_needs(calibrator, written, source)
+    protocol.update(
+        protocol="leave one domain out" if leave_one_domain_out else "halves",
+        methods=list(calibrators), split=resolve_split(source.data, split), seed=seed,
+    )  # fmt: skip
+    options: dict[str, Any] = {
+        "by": protocol["split"], "n_bins": protocol["n_bins"], "random_state": seed,
+    }  # fmt: skip
+    with progress("fitting and scoring") as track:
+        if leave_one_domain_out:
+            return evaluate_leave_one_domain_out(calibrators, source.data, **options, track=track)
+        return evaluate_split(calibrators, source.data, ood=protocol["ood"], **options, track=track)
+
+
+def _score_models(
+    source: "InputData", protocol: dict[str, Any], models: Sequence[Path]
+) -> "pd.DataFrame":
+    """The results table of calibrators that are fitted already."""
+    from domaincal.calibrators import load
+    from domaincal.cli.console import say
+    from domaincal.evaluation.protocols import evaluate_fitted
+
+    protocol.update(protocol="models", models=[str(path) for path in models])
+    fitted: dict[str, Any] = {}
+    for path in models:
+        name = path.stem if path.stem not in fitted else str(path)
+        fitted[name] = load(path)
+        if fitted[name].data_fingerprint_ == source.data.fingerprint():
+            say(f"warning: {path} was fitted on these very rows; its scores are too good.",
+                err=True)  # fmt: skip
+    return evaluate_fitted(fitted, source.data, ood=protocol["ood"], n_bins=protocol["n_bins"])
+
+
+def _sentence(protocol: dict[str, Any], *, has_domains: bool) -> str:
+    """What was fitted and what was scored."""
+    if protocol["protocol"] == "models":
+        return "Scored on all rows."
+    by_group, ood = protocol["split"] == "group", protocol["ood"]
+    if protocol["protocol"] == "leave one domain out":
+        groups = ", on groups that they had not seen" if by_group else ""
+        return f"Each domain was scored by methods fitted on all others{groups}."
+    if by_group:
+        where = "InD domains" if ood else "all domains"
+        others = ", in InD and OOD ones" if ood else ""
+        return (
+            f"Fitted on a random half of the groups, in {where}; scored on the other half{others}."
+        )
+    if not has_domains:
+        return "Fitted on a random half of the rows; scored on the other half."
+    where = "InD domain" if ood else "domain"
+    others = " and on the OOD domains" if ood else ""
+    return f"Fitted on a random half of every {where}; scored on the other half{others}."

@@ -5,17 +5,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from domaincal.cli.images import KIND_HELP, device_options, kind_argument, place_argument
+from domaincal.cli.image_options import (
+    DATASET_HELP,
+    dataset_argument,
+    device_options,
+    path_argument,
+)
 from domaincal.cli.options import json_option, seed_option
 
 if TYPE_CHECKING:
-    from domaincal.extract.corruptions import Constants
-    from domaincal.extract.precision import Precision
+    from domaincal.vision.corruptions.corruption_set import Constants
+    from domaincal.vision.extraction.mixed_precision import Precision
 
 
-@click.command(short_help="Logits and features of images, by a network.", epilog=KIND_HELP)
-@kind_argument
-@place_argument
+@click.command(short_help="Logits and features of images, by a network.", epilog=DATASET_HELP)
+@dataset_argument
+@path_argument
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option(
     "--network", required=True,
@@ -43,22 +48,22 @@ if TYPE_CHECKING:
 @seed_option
 @json_option
 def extract(
-    kind: str,
-    place: Path,
+    dataset: str,
+    path: Path,
     store: Path,
     network: str,
     split: str | None,
     constants: "Constants | None",
     batch_size: int | None,
     precision: "Precision | None",
-    device: str | None,
+    device: str,
     jobs: int | None,
     seed: int,
     as_json: bool,
 ) -> None:
     """Show the images of a data set to a network; its logits and features become a STORE.
 
-    KIND and PLACE name the images. If it is cut off, the same command goes on. --seed is that of
+    DATASET and PATH name the images. If it is cut off, the same command goes on. --seed is that of
     --corrupt.
 
     \b
@@ -70,14 +75,14 @@ def extract(
       domaincal extract table:label=null new.csv new --network mine.safetensors
     """
     from domaincal.cli.console import print_json, progress, say
-    from domaincal.cli.images import parse_kind
+    from domaincal.cli.image_options import parse_dataset
     from domaincal.cli.options import require_output, size_of
-    from domaincal.extract import Corruptions, create_network, load_network
-    from domaincal.extract.extraction import extract as extract_rows
+    from domaincal.vision import Corruptions, create_network, load_network
+    from domaincal.vision.extraction.extract import extract as extract_rows
 
-    written = parse_kind(kind)
+    named = parse_dataset(dataset)
     require_output(store, force=False, grows=True)
-    images = written.open(place, split)
+    images = named.open(path, split)
     shown = load_network(network) if Path(network).suffix == ".safetensors" else None
     shown = create_network(network, pretrained=True) if shown is None else shown
     with progress("extracting", unit="images") as track:

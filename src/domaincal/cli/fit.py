@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from domaincal.cli.methods import METHODS_HELP
+from domaincal.cli.method_options import METHODS_HELP
 from domaincal.cli.options import (
     DATA_HELP,
     data_argument,
@@ -43,34 +43,36 @@ def fit(
       domaincal fit scores.csv -o model.safetensors --method ts
       domaincal fit scores.npz -o model.safetensors --method md-ts:target=log:fit_intercept=true
     """
-    from domaincal._errors import InputError
+    from domaincal._specs import Spec
     from domaincal.cli.console import print_json, say, working
     from domaincal.cli.inspect import model_facts
-    from domaincal.cli.methods import default_method, parse_method, require_needs
-    from domaincal.cli.options import described, read_rows, require_output, size_of
+    from domaincal.cli.method_options import default_method, parse_method, require_needs
+    from domaincal.cli.options import described, read_input, require_output, size_of
     from domaincal.cli.tables import print_model
-    from domaincal.selection.fitting import fitted_to
+    from domaincal.errors import InputError
+    from domaincal.evaluation.fitting import fitted_to
 
     if head is not None:
-        if method is not None and (method.split(":")[0] != "md-ts" or "head=" in method):
+        spec = Spec.parse(method or "md-ts")
+        if spec.name != "md-ts" or "head" in spec.keys(()):
             raise click.UsageError("--head is for --method md-ts, and is given once.")
     elif method is not None:
         parse_method(method)  # what is wrong with it, before the data are read
     if output.suffix != ".safetensors":
         raise InputError(f"{output} must end in .safetensors, the format of calibrators.")
     require_output(output, force=force)
-    rows = read_rows(data, probabilities=probabilities)
-    rows.require("labels", why="from which a calibrator learns")
-    written = method or default_method(rows.data)
+    source = read_input(data, probabilities=probabilities)
+    source.require("labels", why="from which a calibrator learns")
+    written = method or default_method(source.data)
     written += "" if head is None else f":head={head}"
     calibrator = parse_method(written)
-    require_needs(calibrator, written, rows)
+    require_needs(calibrator, written, source)
     with working(f"fitting {written}"):
-        fitted = fitted_to(calibrator, rows.data)
+        fitted = fitted_to(calibrator, source.data)
     fitted.save(output)
     if as_json:
         content = {"output": str(output), "calibrator": model_facts(fitted)}
-        print_json("fit", {**content, "data": described(data, rows.data)})
+        print_json("fit", {**content, "data": described(data, source.data)})
         return
     print_model(fitted)
     say(f"written to {output} ({size_of(output)})")

@@ -36,7 +36,7 @@ def inspect(path: Path, probabilities: bool, verify: bool, as_json: bool) -> Non
     from domaincal import io
     from domaincal.cli.console import print_json, records, working
     from domaincal.cli.tables import print_inspection, print_model, print_network
-    from domaincal.io.network_header import NetworkHeader, is_network
+    from domaincal.vision.networks.header import NetworkHeader, is_network
 
     texts = _texts(path)
     if is_network(texts):

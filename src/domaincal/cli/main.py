@@ -4,7 +4,6 @@ from typing import Any
 
 import click
 
-from domaincal._errors import DomaincalError
 from domaincal.cli.apply import apply
 from domaincal.cli.console import printable, warnings_in_one_line
 from domaincal.cli.convert import convert
@@ -16,6 +15,7 @@ from domaincal.cli.fit import fit
 from domaincal.cli.inspect import inspect
 from domaincal.cli.reproduce import reproduce
 from domaincal.cli.train import train
+from domaincal.errors import DomaincalError
 
 
 class _Verbs(click.Group):

@@ -52,8 +52,8 @@ def results_option(default: str) -> Callable[[F], F]:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The rows of a file, and what it is good to know when they are not enough."""
+class InputData:
+    """The data of a file, with the names of ignored columns."""
 
     path: Path
     data: "CalibrationData"
@@ -62,7 +62,7 @@ class Rows:
     def require(self, array: str, *, why: str) -> None:
         """Refuse rows without ``array``: the name that was expected, and those that were found."""
         if getattr(self.data, array) is None:
-            from domaincal._errors import InputError
+            from domaincal.errors import InputError
 
             raise InputError(self.lacks(array) + f", {why}.")
 
@@ -74,12 +74,12 @@ class Rows:
         return f"{self.path} has no {array}, an array of that name or the column {column!r}{others}"
 
 
-def read_rows(path: Path, *, probabilities: bool) -> Rows:
+def read_input(path: Path, *, probabilities: bool) -> InputData:
     """Read rows, with a word on logits that look like something else."""
     from domaincal.cli.console import say, working
-    from domaincal.io.contents import checked
     from domaincal.io.formats import read_contents
     from domaincal.io.inspection import look_like_probabilities
+    from domaincal.io.raw_data import checked
 
     with working(f"reading {path}"):
         contents = read_contents(path)
@@ -92,12 +92,12 @@ def read_rows(path: Path, *, probabilities: bool) -> Rows:
             "probabilities, pass --probabilities.",
             err=True,
         )
-    return Rows(path, data, contents.ignored)
+    return InputData(path, data, contents.ignored)
 
 
 def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
     """Fail before the work is done, not after it: the place is free, and can be written."""
-    from domaincal._errors import InputError
+    from domaincal.errors import InputError
 
     if path.exists() and not (force or grows):
         raise InputError(f"{path} exists; pass --force to replace it.")

@@ -7,14 +7,14 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from domaincal._errors import few
+from domaincal._wording import few
 from domaincal.cli.console import print_table, printable, records, say
 
 if TYPE_CHECKING:
-    from domaincal.cli.running import Evaluation
+    from domaincal.evaluation.gate import Gate
     from domaincal.io import Inspection
-    from domaincal.io.network_header import NetworkHeader
-    from domaincal.selection.gate import Gate
+    from domaincal.metrics import MethodComparison
+    from domaincal.vision.networks.header import NetworkHeader
 
 _KINDS = ("InD", "OOD")
 _LEGEND = (
@@ -28,24 +28,29 @@ _SHOWN_NAMES = 12
 
 
 def print_evaluation(
-    result: "Evaluation", comparisons: list[dict[str, Any]], gate: "Gate | None"
+    sentence: str,
+    table: pd.DataFrame,
+    means: pd.DataFrame,
+    comparisons: "list[tuple[str, MethodComparison]]",
+    gate: "Gate | None",
+    *,
+    n_bins: int,
 ) -> None:
     """ECE of each domain and method, all scores over domains, comparisons, the gate."""
-    say(result.sentence)
-    table = result.table
+    say(sentence)
     accuracy = table.drop_duplicates("domain").set_index("domain")["accuracy"]
     worst = _worst_domains(table)
-    title = f"ECE of each domain in %, {result.protocol['n_bins']} bins"
+    title = f"ECE of each domain in %, {n_bins} bins"
     if len(worst) < table["domain"].nunique():
         say(
             f"Shown: the worst {len(worst)} of {table['domain'].nunique()} domains; --json has all."
         )
     shown = table[table["domain"].isin(worst)]
     print_table(_ece_table(shown, title, {"accuracy %": accuracy.map(_percent)}))
-    print_table(_means_table(result.means))
+    print_table(_means_table(means))
     say(_LEGEND)
-    for found in comparisons:
-        say(_comparison(found))
+    for kind, found in comparisons:
+        say(f"{kind}: {found.sentence()}.")
     if gate is not None:
         say(gate.sentence())
 
@@ -152,26 +157,6 @@ def _means_table(means: pd.DataFrame) -> Table:
             )
         table.add_section()
     return table
-
-
-def _comparison(found: dict[str, Any]) -> str:
-    """One comparison in words."""
-    points = 100 * found["difference"]
-    if found["n_domains"] == 1:
-        return (
-            f"{found['kind']}: {found['method']} against {found['against']}: ECE {points:+.2f} "
-            "points in the only domain."
-        )
-    if not found["low"] <= 0.0 <= found["high"]:
-        verdict = "better" if points < 0 else "worse"
-        verdict = f"{found['method']} is {verdict} than {found['against']}"
-    else:
-        verdict = f"no clear difference between {found['method']} and {found['against']}"
-    return (
-        f"{found['kind']}: {verdict}: ECE {points:+.2f} points (95% interval "
-        f"{100 * found['low']:+.2f} to {100 * found['high']:+.2f}), lower in {found['wins']} of "
-        f"{found['n_domains']} domains."
-    )
 
 
 def _worst_domains(table: pd.DataFrame) -> list[Any]:

@@ -5,17 +5,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from domaincal.cli.images import KIND_HELP, device_options, kind_argument, place_argument
+from domaincal.cli.image_options import (
+    DATASET_HELP,
+    dataset_argument,
+    device_options,
+    path_argument,
+)
 from domaincal.cli.options import force_option, json_option, seed_option
 
 if TYPE_CHECKING:
-    from domaincal.extract.networks import Stem
-    from domaincal.extract.training import Schedule
+    from domaincal.vision.networks.create_network import Stem
+    from domaincal.vision.training.train import Schedule
 
 
-@click.command(short_help="Train or fine-tune a network on images.", epilog=KIND_HELP)
-@kind_argument
-@place_argument
+@click.command(short_help="Train or fine-tune a network on images.", epilog=DATASET_HELP)
+@dataset_argument
+@path_argument
 @click.argument("output", type=click.Path(path_type=Path))
 @click.option(
     "--network", required=True,
@@ -64,8 +69,8 @@ if TYPE_CHECKING:
 @force_option
 @json_option
 def train(
-    kind: str,
-    place: Path,
+    dataset: str,
+    path: Path,
     output: Path,
     network: str,
     pretrained: bool,
@@ -80,7 +85,7 @@ def train(
     weight_decay: float,
     clip_norm: float | None,
     compiled: bool,
-    device: str | None,
+    device: str,
     jobs: int | None,
     seed: int,
     force: bool,
@@ -88,8 +93,8 @@ def train(
 ) -> None:
     """Train a network on the images of a data set, into OUTPUT, a .safetensors file.
 
-    KIND and PLACE name the images. Stochastic gradient descent, bfloat16 on a GPU, random crops and
-    reflections; the file says how it was trained.
+    DATASET and PATH name the images. Stochastic gradient descent, bfloat16 on a GPU, random crops
+    and reflections; the file says how it was trained.
 
     \b
     Examples:
@@ -101,18 +106,18 @@ def train(
           --network resnet-50 --pretrained
     """
     from domaincal.cli.console import print_json, progress, records, say
-    from domaincal.cli.images import parse_kind
+    from domaincal.cli.image_options import parse_dataset
     from domaincal.cli.options import require_output, size_of
-    from domaincal.extract import create_network
-    from domaincal.extract.training import train as train_network
-    from domaincal.extract.training_images import labels_and_classes
+    from domaincal.vision import create_network
+    from domaincal.vision.training.train import train as train_network
+    from domaincal.vision.training.training_images import labels_and_classes
 
-    written = parse_kind(kind)
+    named = parse_dataset(dataset)
     require_output(output, force=force)
-    if split is None and written.splits:
+    if split is None and named.splits:
         split = "train"
-    images = written.open(place, split)
-    validation = None if validation_split is None else written.open(place, validation_split)
+    images = named.open(path, split)
+    validation = None if validation_split is None else named.open(path, validation_split)
     made = create_network(
         network, class_names=labels_and_classes(images)[1], side=side, stem=stem,
         pretrained=pretrained, seed=seed,

@@ -1,12 +1,15 @@
-"""Aligned arrays of one data set, and how to split them."""
+"""Aligned arrays of one data set, how to split them, and logits from other scores."""
 
-from domaincal.data.container import CalibrationData, concatenate
+from domaincal.data.calibration_data import CalibrationData, concatenate
+from domaincal.data.logits import logits_from_probabilities, logits_from_scores
 from domaincal.data.splits import leave_one_domain_out, split_domains, split_halves
 
 __all__ = [
     "CalibrationData",
     "concatenate",
     "leave_one_domain_out",
+    "logits_from_probabilities",
+    "logits_from_scores",
     "split_domains",
     "split_halves",
 ]

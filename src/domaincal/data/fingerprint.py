@@ -9,7 +9,7 @@ import numpy as np
 from domaincal._typing import Array
 
 if TYPE_CHECKING:
-    from domaincal.data.container import CalibrationData
+    from domaincal.data.calibration_data import CalibrationData
 
 # So many rows are read in full: a fit of gigabytes must not wait for a checksum of them.
 _ROWS = 1024

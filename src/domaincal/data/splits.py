@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike
 from domaincal._validation import check_option, random_generator
-from domaincal.data.container import CalibrationData
+from domaincal.data.calibration_data import CalibrationData
+from domaincal.errors import InputError
 
 SplitBy = Literal["row", "group"]
 
@@ -37,15 +37,14 @@ def split_halves(
     >>> [len(half) for half in split_halves(data)]
     [100, 100]
     """
-    first = half_mask(data, by=by, random_state=random_state)
+    first = half_mask(data, by=resolve_split(data, by), random_state=random_state)
     return data.select(first), data.select(~first)
 
 
 def half_mask(
-    data: CalibrationData, *, by: SplitBy | None, random_state: int | np.random.Generator
+    data: CalibrationData, *, by: SplitBy, random_state: int | np.random.Generator
 ) -> Array:
-    """Which rows are in the first half; see :func:`split_halves`."""
-    by = split_by(data, by)
+    """Mask of the rows of the first half; see :func:`split_halves`."""
     rng = random_generator(random_state)
     first = np.zeros(len(data), bool)
     if by == "group":
@@ -86,8 +85,8 @@ def _balanced_groups(data: CalibrationData, rng: np.random.Generator) -> Array:
     return np.asarray(first[group])
 
 
-def split_by(data: CalibrationData, by: SplitBy | None) -> SplitBy:
-    """How to split: as asked, else by groups where there are any, for no group to leak."""
+def resolve_split(data: CalibrationData, by: SplitBy | None) -> SplitBy:
+    """How to split: as asked; by default by groups where there are any, so that none leaks."""
     if by is None:
         return "row" if data.groups is None else "group"
     check_option(by, "by", ("row", "group"))

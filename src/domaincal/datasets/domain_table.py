@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import InputError, few
 from domaincal._files import decoding
 from domaincal._optional import require
 from domaincal._typing import Array, FloatArray, IntArray
+from domaincal._wording import few
+from domaincal.errors import InputError
 
 # How numbers that are missing are written; a domain may well be called NA.
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
@@ -81,7 +82,7 @@ def read_domain_table(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "walks.csv"
     ...     _ = path.write_text("person,activity,x,y\n1600,walk,0.5,2\n1601,jog,0.25,3\n")
-    ...     table = dc.read_domain_table(path, label="activity", domain="person")
+    ...     table = dc.datasets.read_domain_table(path, label="activity", domain="person")
     >>> table, table.class_names, table.domains.tolist()
     (DomainTable(2 rows, 2 features, 2 classes, 2 domains), ('jog', 'walk'), ['1600', '1601'])
     """

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import InputError
 from domaincal._validation import check_count, check_number, random_generator
 from domaincal.data import CalibrationData
+from domaincal.errors import InputError
 
 
 def make_multi_domain(

@@ -1,7 +1,7 @@
 """The paper's protocol, tables and figures; experiments of one's own; the demo."""
 
-from domaincal.experiments.definition import Experiment, read_experiment
-from domaincal.experiments.paper import paper_cells
+from domaincal.experiments.experiment import Experiment, read_experiment
+from domaincal.experiments.paper_numbers import paper_cells
 from domaincal.experiments.results import Results
 from domaincal.experiments.runner import run_experiment
 

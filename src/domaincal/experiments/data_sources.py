@@ -7,15 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from domaincal._errors import InputError
+from domaincal._specs import Spec
 from domaincal._typing import Track
 from domaincal.data import CalibrationData
 from domaincal.data.fingerprint import checksums
-from domaincal.datasets import load_digits_c
-from domaincal.experiments.python_files import file_digest, from_file, is_in_file
+from domaincal.errors import InputError
 from domaincal.experiments.tiny_imagenet_c import tiny_imagenet_c, training_and_shown_images
+from domaincal.experiments.user_code import file_digest, from_file
 from domaincal.experiments.versions import versions
 from domaincal.io import read
+from domaincal.vision import load_digits_c
 
 _SHIPPED: dict[str, Callable[..., CalibrationData]] = {
     "digits-c": partial(load_digits_c, n_jobs=-1),
@@ -94,10 +95,11 @@ class DataSource:
         parameters = inspect.signature(self._function()).parameters
         if source in _KEPT:
             return {**self.written, "images": _KEPT[source](self.folder)}
+        is_code = Spec.parse(source).is_code
         return {
             **self.written,
-            "code": file_digest(source, self.code_folder) if is_in_file(source) else None,
-            "code folder": str(self.code_folder.resolve()) if is_in_file(source) else None,
+            "code": file_digest(source, self.code_folder) if is_code else None,
+            "code folder": str(self.code_folder.resolve()) if is_code else None,
             "seed": seed if "seed" in parameters else None,
             "folder": str(self.folder.resolve()) if "folder" in parameters else None,
             "versions": versions(*_MAKERS),
@@ -110,7 +112,7 @@ class DataSource:
     def _function(self) -> Callable[..., CalibrationData]:
         assert not isinstance(self.written, str)
         source = self.written.get("source")
-        if isinstance(source, str) and is_in_file(source):
+        if isinstance(source, str) and Spec.parse(source).is_code:
             function = from_file(source, self.code_folder)
         elif source in _SHIPPED:
             function = _SHIPPED[source]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from domaincal.experiments.definition import Experiment, read_experiment
+from domaincal.experiments.experiment import Experiment, read_experiment
 from domaincal.experiments.methods import BINNING, Method, heads_of
 
 #: What the demo makes of it.

@@ -9,8 +9,8 @@ import pandas as pd
 
 from domaincal._files import atomic_file
 from domaincal._optional import require
-from domaincal.experiments.cells import Cell
 from domaincal.experiments.results import Results
+from domaincal.experiments.trial_results import Cell
 from domaincal.metrics.reliability import curve_of_bins
 from domaincal.plots import (
     plot_accuracy_prediction,

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from domaincal._errors import InputError
+from domaincal._specs import Spec
 from domaincal.calibrators import DomainTemperatureScaling, MultiDomainTemperatureScaling
-from domaincal.calibrators._registry import METHODS
-from domaincal.calibrators._written import with_parameters
-from domaincal.experiments.python_files import file_digest, from_file, is_in_file
+from domaincal.calibrators.registry import METHODS, calibrator_from_spec, set_parameters
+from domaincal.errors import InputError
+from domaincal.experiments.user_code import file_digest, from_file
 
 ORACLE = "oracle"
 
@@ -73,23 +73,22 @@ class Method:
         """A new calibrator."""
         if self.is_oracle:
             return DomainTemperatureScaling()
-        if is_in_file(self.text):
-            return self._from_file()
-        name, *pairs = self.text.split(":")
-        if name == ORACLE:
+        spec = Spec.parse(self.text)
+        if spec.is_code:
+            return self._from_file(spec)
+        if spec.name == ORACLE:
             raise InputError(
                 f"the method {self.name!r} is {self.text!r}; oracle has no parameters."
             )
-        if name not in METHODS:
+        if spec.name not in METHODS:
             raise InputError(
-                f"the method {self.name!r} is {self.text!r}; there is no {name!r}: choose from "
-                f"{', '.join(METHODS)}, {ORACLE}, or FILE.py:CLASS."
+                f"the method {self.name!r} is {self.text!r}; there is no {spec.name!r}: choose "
+                f"from {', '.join(METHODS)}, {ORACLE}, or FILE.py:CLASS."
             )
-        return with_parameters(METHODS[name](), name, pairs)
+        return calibrator_from_spec(spec)
 
-    def _from_file(self) -> Any:
-        file, name, *pairs = self.text.split(":")
-        made = from_file(f"{file}:{name}", self.folder)()
+    def _from_file(self, spec: Spec) -> Any:
+        made = from_file(spec.name, self.folder)()
         for needed in ("fit", "predict_confidence", "predict_proba", "get_params"):
             if not hasattr(made, needed):
                 raise InputError(
@@ -97,11 +96,12 @@ class Method:
                     f"{needed}; derive it from one of domaincal's, or from "
                     "sklearn.base.BaseEstimator."
                 )
-        return with_parameters(made, name, pairs)
+        return set_parameters(made, spec)
 
     def definition(self) -> dict[str, Any]:
         """What decides the numbers."""
-        code = file_digest(self.text, self.folder) if is_in_file(self.text) else None
+        spec = Spec.parse(self.text)
+        code = file_digest(spec.name, self.folder) if spec.is_code else None
         return {"text": self.text, "code": code}
 
 

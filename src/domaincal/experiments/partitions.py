@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from domaincal._errors import InputError
 from domaincal._validation import check_count
 from domaincal.data.splits import drawn, named_by
-from domaincal.datasets.corruptions import CLEAN, KINDS
+from domaincal.errors import InputError
+from domaincal.vision.corruptions.catalogue import CLEAN, FAMILIES
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Partition:
 
 
 def _types(*kinds: str) -> tuple[str, ...]:
-    return tuple(f"{name}-*" for kind in kinds for name in KINDS[kind])
+    return tuple(f"{name}-*" for kind in kinds for name in FAMILIES[kind])
 
 
 _EIGHT = ("gaussian_noise", "shot_noise", "defocus_blur", "glass_blur", "snow", "frost",

@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 
 from domaincal._files import atomic_file
-from domaincal.experiments.cells import Cell
-from domaincal.experiments.definition import Asked, Experiment
+from domaincal.evaluation.evaluate import bin_scores
+from domaincal.experiments.experiment import Asked, Experiment
+from domaincal.experiments.trial_results import Cell
 from domaincal.experiments.versions import versions
 from domaincal.metrics import mean_over_domains
-from domaincal.selection.evaluate import bin_scores
 
 #: What tells the rows of a results table apart, before the domain.
 KEYS = ("data", "network", "partition", "split", "repeat", "method", "head")

@@ -9,16 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from domaincal._errors import DomaincalWarning, InputError
 from domaincal._tensors import check_device
 from domaincal._typing import Track
 from domaincal.data import CalibrationData
 from domaincal.data.splits import rows_of
-from domaincal.experiments.cells import Cell, Rows, cell_path, compute_cell, read_cell, write_cell
+from domaincal.errors import DomaincalWarning, InputError
+from domaincal.evaluation.protocols import split_rows
 from domaincal.experiments.data_sources import DataSource
-from domaincal.experiments.definition import Asked, Experiment, asked_by
+from domaincal.experiments.experiment import Asked, Experiment, asked_by
 from domaincal.experiments.results import Results, write_results
-from domaincal.selection.protocols import split_rows
+from domaincal.experiments.trial_results import (
+    Cell,
+    Rows,
+    cell_path,
+    compute_cell,
+    read_cell,
+    write_cell,
+)
 
 
 def run_experiment(
@@ -27,7 +34,7 @@ def run_experiment(
     *,
     asked: Sequence[Asked] | None = None,
     track: Track = iter,
-    device: Any = None,
+    device: Any = "cpu",
 ) -> Results:
     """Run an experiment, or what of it is not there yet.
 
@@ -45,8 +52,8 @@ def run_experiment(
     track : callable, optional
         Wraps the list of steps that are left, to show progress, e.g. ``tqdm.tqdm``; and lists of
         steps that make the data.
-    device : str or torch.device, optional
-        Where to fit and score, e.g. ``"cuda"``; by default on the CPU. The results are the same to
+    device : str or torch.device, default "cpu"
+        Where to fit and score, e.g. ``"cuda"``. The results are the same to
         about 1e-6, and cells of an earlier run count whatever device they were made on.
 
     Returns
@@ -65,7 +72,8 @@ def run_experiment(
     ...         partitions = [{name = "new", ood = ["*-[45]"]}]
     ...         methods = {TS = "ts", oracle = "oracle"}
     ...     ''')
-    ...     results = dc.run_experiment(dc.read_experiment(folder + "/mine.toml"), folder + "/out")
+    ...     mine = dc.experiments.read_experiment(folder + "/mine.toml")
+    ...     results = dc.experiments.run_experiment(mine, folder + "/out")
     >>> results.means()[["kind", "method", "n_domains"]].values.tolist()
     [['InD', 'TS', 4], ['OOD', 'TS', 2], ['InD', 'oracle', 4], ['OOD', 'oracle', 2]]
     """
@@ -212,7 +220,7 @@ class _AtHand:
         if self._data is None or self._data[0] != turn:
             self._data = None
             data = source.load(self._experiment.seed + repeat, self._made, self._track)
-            self._data = (turn, data if self._device is None else data.to(self._device))
+            self._data = (turn, data.to(self._device))
         return self._data[1]
 
 

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from domaincal._errors import InputError
 from domaincal._files import atomic_file
 from domaincal._typing import Track
-from domaincal.experiments.definition import Asked, Experiment, asked_by
+from domaincal.errors import InputError
+from domaincal.experiments.experiment import Asked, Experiment, asked_by
 from domaincal.experiments.figures import (
     accuracy_figure,
     overview_figure,
@@ -22,10 +22,10 @@ from domaincal.experiments.figures import (
 )
 from domaincal.experiments.methods import BINNING, MAIN, MD_TS, MSP, TS, Method, heads_of
 from domaincal.experiments.partitions import Partition
+from domaincal.experiments.result_tables import ResultTable, ece_table, pooled_table
 from domaincal.experiments.results import Results, write_results
 from domaincal.experiments.runner import run_experiment
-from domaincal.experiments.tables import ResultTable, ece_table, pooled_table
-from domaincal.experiments.words import verdicts
+from domaincal.experiments.verdicts import verdicts
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def reproduce(
     *,
     figures: bool = True,
     track: Track = iter,
-    device: Any = None,
+    device: Any = "cpu",
 ) -> tuple[list[Made], list[Results]]:
     """Run what the targets need, and write them to a folder.
 
@@ -200,7 +200,7 @@ def reproduce(
         Whether to draw; without it, figures are left out.
     track : callable, optional
         Wraps the list of steps that are left, to show progress.
-    device : optional
+    device : default "cpu"
         Where to fit and score; see :func:`run_experiment`.
     """
     folder = Path(folder)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from domaincal._typing import Track
 from domaincal.data import CalibrationData
-from domaincal.datasets import TinyImageNet
+from domaincal.vision import TinyImageNet
 
 _SIDE = 64
 _BATCH_ON_GPU = 500
@@ -35,7 +35,7 @@ def tiny_imagenet_c(
     Parameters
     ----------
     network : str
-        As :func:`domaincal.extract.create_network` knows it; with a small stem, and random weights
+        As :func:`domaincal.vision.create_network` knows it; with a small stem, and random weights
         to begin with.
     folder : path
         Of Tiny-ImageNet, or of zip files of it.
@@ -44,13 +44,13 @@ def tiny_imagenet_c(
     constants : {"tiny-imagenet", "cifar", "imagenet"}, default "tiny-imagenet"
         Whose severities.
     epochs, learning_rate, weight_decay, clip_norm
-        How to train, as in :func:`domaincal.extract.train`.
+        How to train, as in :func:`domaincal.vision.train`.
     track : callable, optional
         Wraps the epochs, and then the batches, to show progress.
     """
     import torch
 
-    from domaincal.extract import Corruptions, create_network, extract, load_network, train
+    from domaincal.vision import Corruptions, create_network, extract, load_network, train
 
     recipe: dict[str, Any] = {
         "epochs": epochs, "learning_rate": learning_rate, "weight_decay": weight_decay,

@@ -2,7 +2,7 @@
 
 from domaincal.io.formats import convert, read, write
 from domaincal.io.inspection import Inspection, inspect
-from domaincal.io.predictions import write_table
+from domaincal.io.prediction_files import write_table
 from domaincal.io.store import Store
 
 __all__ = ["Inspection", "Store", "convert", "inspect", "read", "write", "write_table"]

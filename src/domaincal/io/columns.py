@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import InputError, few
 from domaincal._typing import Array
+from domaincal._wording import few
 from domaincal.data import CalibrationData
+from domaincal.errors import InputError
 
 #: Column of each array with one value for a row.
 SINGLE = {"labels": "label", "domains": "domain", "groups": "group"}

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import FileFormatError, InputError
 from domaincal._files import atomic_file, decoding
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
+from domaincal.errors import FileFormatError, InputError
 from domaincal.io.columns import (
     Layout,
     frame_of,
     layout_of,
     require_names_that_csv_can_hold,
 )
-from domaincal.io.contents import Contents
+from domaincal.io.raw_data import Contents
 
 # With or without the mark that spreadsheets put in front.
 _ENCODING = "utf-8-sig"

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from domaincal._errors import DomaincalWarning, FileFormatError, InputError
 from domaincal._files import DAMAGED, decoding
 from domaincal.data import CalibrationData
-from domaincal.io.contents import ARRAYS, Contents, checked
+from domaincal.errors import DomaincalWarning, FileFormatError, InputError
 from domaincal.io.csv import read_csv, write_csv
 from domaincal.io.npy import read_npy_file
 from domaincal.io.npz import read_npz, write_npz
 from domaincal.io.parquet import read_parquet, require_pyarrow, write_parquet
+from domaincal.io.raw_data import ARRAYS, Contents, checked
 from domaincal.io.store import Store
-from domaincal.io.tensors import read_pt, read_safetensors
+from domaincal.io.tensor_files import read_pt, read_safetensors
 
 _READERS: dict[str, Callable[[Path], Contents]] = {
     ".npz": read_npz,

@@ -11,9 +11,9 @@ import pandas as pd
 from domaincal._typing import Array
 from domaincal.calibrators.domain_temperature import MINIMUM_ROWS
 from domaincal.data import CalibrationData
-from domaincal.io.contents import Contents, checked
 from domaincal.io.formats import read_contents
-from domaincal.kernels import plain
+from domaincal.io.raw_data import Contents, checked
+from domaincal.kernels import numpy_kernels
 
 # Logits so far below the largest of their row are masks, not scores.
 _MASK = 1e4
@@ -135,7 +135,7 @@ class _RowFacts:
             if data.features is not None:
                 finite &= np.isfinite(data.features[block]).all(axis=1)
             z[~finite] = 0.0
-            confidence, predicted = plain.top_label(z, np.ones(1))
+            confidence, predicted = numpy_kernels.top_label(z, np.ones(1))
             span = np.where(finite, np.ptp(z, axis=1), np.nan)
             parts.append((finite, np.where(finite, confidence, np.nan), predicted, span))
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))

@@ -10,9 +10,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from domaincal._errors import FileFormatError
 from domaincal._files import DAMAGED, decoding
 from domaincal._typing import Array
+from domaincal.errors import FileFormatError
 
 _WRITTEN_AT_ONCE = 1 << 24
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from domaincal._errors import FileFormatError, InputError
 from domaincal._files import DAMAGED, atomic_file, decoding
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
-from domaincal.io.contents import ARRAYS, Contents, arrays_of, require_plausible_size
+from domaincal.errors import FileFormatError, InputError
 from domaincal.io.npy import read_npy
+from domaincal.io.raw_data import ARRAYS, Contents, arrays_of, require_plausible_size
 
 _DESCRIBING = ("class_names", "provenance")
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import FileFormatError, InputError
 from domaincal._files import DAMAGED, atomic_file, decoding
 from domaincal._optional import require
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
+from domaincal.errors import FileFormatError, InputError
 from domaincal.io.columns import SINGLE, frame_of, layout_of
-from domaincal.io.contents import Contents, require_plausible_size
+from domaincal.io.raw_data import Contents, require_plausible_size
 
 _KEY = b"domaincal"
 _ROWS_AT_A_TIME = 1 << 14

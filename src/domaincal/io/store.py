@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from domaincal._errors import FileFormatError, InputError
 from domaincal._files import DAMAGED, atomic_file, atomic_folder, decoding, locked_folder
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
-from domaincal.io.contents import Contents, arrays_of, checked
+from domaincal.errors import FileFormatError, InputError
 from domaincal.io.npy import read_into, read_npy_header, write_npy
+from domaincal.io.raw_data import Contents, arrays_of, checked
 from domaincal.io.store_meta import (
     CODED,
     SHARD_NAME,

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import FileFormatError, InputError
 from domaincal._files import decoding
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
-from domaincal.io.contents import ARRAYS, arrays_of
+from domaincal.errors import FileFormatError, InputError
+from domaincal.io.raw_data import ARRAYS, arrays_of
 
 FORMAT = "domaincal store"
 VERSION = 1

@@ -9,7 +9,12 @@ from domaincal.metrics.calibration_error import (
     expected_calibration_error,
     smooth_calibration_error,
 )
-from domaincal.metrics.comparison import MethodComparison, compare_domains, compare_methods
+from domaincal.metrics.comparison import (
+    MethodComparison,
+    compare_domains,
+    compare_last,
+    compare_methods,
+)
 from domaincal.metrics.domains import (
     DomainMean,
     accuracy_prediction_error,
@@ -26,10 +31,13 @@ from domaincal.metrics.scores import (
     brier_score,
     negative_log_likelihood,
 )
+from domaincal.statistics import BinSums, ErrorInterval
 
 __all__ = [
+    "BinSums",
     "BrierDecomposition",
     "DomainMean",
+    "ErrorInterval",
     "MethodComparison",
     "ReliabilityCurve",
     "accuracy",
@@ -40,6 +48,7 @@ __all__ = [
     "calibration_error_interval",
     "classwise_calibration_error",
     "compare_domains",
+    "compare_last",
     "compare_methods",
     "confidence_calibration_error",
     "debiased_squared_calibration_error",

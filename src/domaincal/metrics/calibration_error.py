@@ -3,7 +3,7 @@
 import numpy as np
 
 from domaincal._typing import ArrayLike
-from domaincal.metrics._predictions import bin_classes, bin_predictions, check_predictions
+from domaincal.metrics.predictions import bin_classes, bin_predictions, check_predictions
 from domaincal.statistics import BinSums, ErrorInterval
 from domaincal.statistics.bins import SMOOTH_BINS, Norm, Strategy
 

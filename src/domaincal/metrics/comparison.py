@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm as normal, t as student
 
-from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_number, real_array
+from domaincal.errors import InputError
 from domaincal.statistics import BinSums
 
 
@@ -40,7 +40,7 @@ def compare_domains(bins: Mapping[Any, BinSums], *, level: float = 0.95) -> pd.D
     --------
     >>> import domaincal as dc
     >>> c, hits = [0.75] * 800, [True, False] * 200 + [True, True, True, False] * 100
-    >>> table = dc.compare_domains(dc.bins_by_domain(c, hits, ["a"] * 400 + ["b"] * 400))
+    >>> table = dc.compare_domains(dc.metrics.bins_by_domain(c, hits, ["a"] * 400 + ["b"] * 400))
     >>> table[["domain", "ece", "p_calibrated"]].round(3).values.tolist()
     [['a', 0.25, 0.0], ['b', 0.0, 1.0]]
     """
@@ -48,7 +48,7 @@ def compare_domains(bins: Mapping[Any, BinSums], *, level: float = 0.95) -> pd.D
     if not (isinstance(bins, Mapping) and all(isinstance(b, BinSums) for b in bins.values())):
         raise InputError(
             f"bins must map domains to BinSums, got {type(bins).__name__}; make them with "
-            "domaincal.bins_by_domain(confidences, hits, domains)."
+            "domaincal.metrics.bins_by_domain(confidences, hits, domains)."
         )
     empty = next((name for name, sums in bins.items() if not sums.n), None)
     if not bins or empty is not None:
@@ -85,11 +85,18 @@ def compare_domains(bins: Mapping[Any, BinSums], *, level: float = 0.95) -> pd.D
     })  # fmt: skip
 
 
+#: Scores that are fractions, and are told in %.
+_FRACTIONS = ("ece", "floor", "excess", "gap")
+
+
 class MethodComparison(NamedTuple):
     """Two methods on the same domains.
 
     Attributes
     ----------
+    method, against : names of the first and of the second method
+    score : name of the score, of which low values are good
+    level : coverage of the interval
     first, second : mean score over the domains
     difference : first less second: negative where the first has the lower score
     low, high : Student's interval of the difference, over domains; NaN for a single one
@@ -98,6 +105,10 @@ class MethodComparison(NamedTuple):
     wins, losses : domains on which the first is lower, and higher
     """
 
+    method: str
+    against: str
+    score: str
+    level: float
     first: float
     second: float
     difference: float
@@ -107,6 +118,50 @@ class MethodComparison(NamedTuple):
     n_domains: int
     wins: int
     losses: int
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval of the difference leaves out 0."""
+        return self.n_domains > 1 and not self.low <= 0.0 <= self.high
+
+    def sentence(self) -> str:
+        """The result in words, without a full stop.
+
+        Examples
+        --------
+        >>> import pandas as pd, domaincal as dc
+        >>> domains, ece = ["a", "b", "c"] * 2, [0.01, 0.02, 0.04, 0.05, 0.05, 0.07]
+        >>> table = pd.DataFrame({"method": ["B"] * 3 + ["A"] * 3, "domain": domains, "ece": ece})
+        >>> print(dc.compare_methods(table, "B", "A").sentence())
+        B is better than A: ECE 2.33% against 5.67% (difference -3.33 points, 95% interval -4.77 to
+        -1.90), lower in 3 of 3 domains
+        """
+        means = f"{self._label} {self._number(self.first)} against {self._number(self.second)}"
+        if self.n_domains == 1:
+            return f"{self.method} against {self.against} in the only domain: {means}"
+        scale, unit = (100.0, " points") if self.score in _FRACTIONS else (1.0, "")
+        difference, low, high = (scale * x for x in (self.difference, self.low, self.high))
+        return (
+            f"{self.method} {self._verdict()}: {means} (difference {difference:+.2f}{unit}, "
+            f"{100 * self.level:g}% interval {low:+.2f} to {high:+.2f}), lower in {self.wins} of "
+            f"{self.n_domains} domains"
+        )
+
+    @property
+    def _label(self) -> str:
+        return self.score.upper() if self.score in ("ece", "nll") else self.score
+
+    def _number(self, value: float) -> str:
+        return f"{100 * value:.2f}%" if self.score in _FRACTIONS else f"{value:.3f}"
+
+    def _verdict(self) -> str:
+        """Which method is better; where most domains say otherwise, that too."""
+        if self.is_clear and self.difference > 0:
+            most = self.wins > self.losses
+            return f"is worse than {self.against}{' on average, but lower in most' if most else ''}"
+        verdict = "is better than" if self.is_clear else "does not differ clearly from"
+        most = self.losses > self.wins
+        return f"{verdict} {self.against}{' on average, but higher in most' if most else ''}"
 
 
 def compare_methods(
@@ -155,10 +210,32 @@ def compare_methods(
     else:
         p_value = float(2.0 * student.sf(abs(mean) / error, n - 1)) if n > 1 else float("nan")
     return MethodComparison(
+        method=first, against=second, score=score, level=level,
         first=float(a_values.mean()), second=float(b_values.mean()), difference=mean,
         low=mean - half, high=mean + half, p_value=p_value, n_domains=n,
         wins=int((d < 0).sum()), losses=int((d > 0).sum()),
     )  # fmt: skip
+
+
+def compare_last(table: pd.DataFrame, *, score: str = "ece") -> list[tuple[str, MethodComparison]]:
+    """The last method of a results table against each other one, for InD and for OOD domains.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With a column ``kind``, as from :func:`evaluate_split`.
+    score : str, default "ece"
+
+    Returns
+    -------
+    list of pairs of a kind, "InD" or "OOD", and a MethodComparison
+    """
+    *others, last = table["method"].unique().tolist()
+    return [
+        (kind, compare_methods(table[table["kind"] == kind], last, other, score=score))
+        for kind in table["kind"].unique().tolist()
+        for other in others
+    ]
 
 
 def adjust_p_values(p_values: ArrayLike) -> FloatArray:

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import (
     check_confidences,
@@ -17,7 +16,8 @@ from domaincal._validation import (
     check_sample_weight,
     real_array,
 )
-from domaincal.metrics._predictions import check_predictions, confidence_and_hit
+from domaincal.errors import InputError
+from domaincal.metrics.predictions import check_predictions, confidence_and_hit
 from domaincal.statistics import BinSums
 from domaincal.statistics.bins import Norm, Strategy
 

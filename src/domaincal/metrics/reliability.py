@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from domaincal._typing import ArrayLike, FloatArray
-from domaincal.metrics._predictions import bin_predictions
+from domaincal.metrics.predictions import bin_predictions
 from domaincal.statistics import BinSums
 from domaincal.statistics.bins import Strategy
 

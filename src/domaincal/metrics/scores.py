@@ -7,8 +7,8 @@ import numpy as np
 from domaincal._tensors import TensorRows
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_sample_weight
-from domaincal.kernels import tensors
-from domaincal.metrics._predictions import bin_classes, check_predictions
+from domaincal.kernels import torch_kernels
+from domaincal.metrics.predictions import bin_classes, check_predictions
 from domaincal.statistics.bins import Strategy
 
 
@@ -60,7 +60,7 @@ def brier_score(
 def proper_scores(probabilities: TensorRows, labels: Array) -> tuple[FloatArray, FloatArray]:
     """NLL and Brier score of each row, for probabilities of ours on a device."""
     p = probabilities
-    of_label, square = tensors.label_and_square(p.tensor, p.send(labels.astype(np.int64)))
+    of_label, square = torch_kernels.label_and_square(p.tensor, p.send(labels.astype(np.int64)))
     return _row_nll(of_label, p.dtype), _row_brier(of_label, square)
 
 

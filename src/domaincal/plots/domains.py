@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from domaincal._errors import InputError
-from domaincal.plots._style import GRID, KINDS, axes, diagonal, kind_sign, method_signs
+from domaincal.errors import InputError
+from domaincal.plots.style import GRID, KINDS, axes, diagonal, kind_sign, method_signs
 
 # With more domains their names would overlap.
 _NAMED_DOMAINS = 40
@@ -33,7 +33,7 @@ def plot_domain_errors(table: pd.DataFrame, *, score: str = "ece", ax: Any = Non
     >>> import domaincal as dc
     >>> data, _ = dc.make_multi_domain(n_domains=6, random_state=0)
     >>> table = dc.evaluate_split([dc.MaxSoftmax(), dc.TemperatureScaling()], data)
-    >>> dc.plot_domain_errors(table).get_ylabel()
+    >>> dc.plots.plot_domain_errors(table).get_ylabel()
     'ECE in %'
     """
     name = _score_name(table, score)
@@ -93,7 +93,7 @@ def plot_method_scatter(
     >>> data, _ = dc.make_multi_domain(n_domains=6, random_state=0)
     >>> methods = {"TS": dc.TemperatureScaling(), "MD-TS": dc.MultiDomainTemperatureScaling()}
     >>> table = dc.evaluate_split(methods, data, ood="*-[45]")
-    >>> dc.plot_method_scatter(table, "TS", "MD-TS").get_xlabel()
+    >>> dc.plots.plot_method_scatter(table, "TS", "MD-TS").get_xlabel()
     'TS: ECE in %'
     """
     name = _score_name(table, score)
@@ -143,7 +143,7 @@ def plot_accuracy_prediction(
     >>> import domaincal as dc
     >>> data, _ = dc.make_multi_domain(n_domains=6, random_state=0)
     >>> table = dc.evaluate_split([dc.MaxSoftmax(), dc.TemperatureScaling()], data)
-    >>> dc.plot_accuracy_prediction(table).get_xlabel()
+    >>> dc.plots.plot_accuracy_prediction(table).get_xlabel()
     'accuracy in %'
     """
     _require(table, "accuracy", "mean_confidence")

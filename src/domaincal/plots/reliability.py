@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from domaincal._errors import InputError
+from domaincal.errors import InputError
 from domaincal.metrics import ReliabilityCurve
-from domaincal.plots._style import COLOURS, axes, diagonal
+from domaincal.plots.style import COLOURS, axes, diagonal
 
 # Rows of a bin below which its accuracy says little.
 _FEW = 10
@@ -35,7 +35,7 @@ def plot_reliability(curve: ReliabilityCurve, *, ax: Any = None, label: str | No
     >>> import domaincal as dc
     >>> data, _ = dc.make_multi_domain(random_state=0)
     >>> p = dc.MaxSoftmax().fit(data.logits, data.labels).predict_proba(data.logits)
-    >>> ax = dc.plot_reliability(dc.reliability_curve(p, data.labels))
+    >>> ax = dc.plots.plot_reliability(dc.reliability_curve(p, data.labels))
     >>> ax.get_xlabel()
     'confidence'
     """

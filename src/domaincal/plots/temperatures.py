@@ -4,9 +4,9 @@ from typing import Any
 
 import pandas as pd
 
-from domaincal._errors import InputError
 from domaincal._optional import require
-from domaincal.plots._style import axes, diagonal, kind_sign
+from domaincal.errors import InputError
+from domaincal.plots.style import axes, diagonal, kind_sign
 
 _COLUMNS = {"domain", "learned", "predicted", "low", "high"}
 
@@ -33,7 +33,7 @@ def plot_temperatures(table: pd.DataFrame, *, ax: Any = None) -> Any:
     >>> data, _ = dc.make_multi_domain(n_domains=6, random_state=0)
     >>> fitted = dc.MultiDomainTemperatureScaling()
     >>> _ = fitted.fit(data.logits, data.labels, features=data.features, domains=data.domains)
-    >>> dc.plot_temperatures(dc.temperature_table(fitted, data)).get_xscale()
+    >>> dc.plots.plot_temperatures(dc.temperature_table(fitted, data)).get_xscale()
     'log'
     """
     if not isinstance(table, pd.DataFrame) or not set(table) >= _COLUMNS:

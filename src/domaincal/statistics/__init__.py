@@ -4,8 +4,8 @@ from domaincal.statistics.bins import BinSums
 from domaincal.statistics.error_interval import ErrorInterval
 from domaincal.statistics.least_squares import LeastSquares
 from domaincal.statistics.normal_equations import LinearMap, NormalEquations
-from domaincal.statistics.solver import TemperatureFit, solve_temperature
-from domaincal.statistics.temperature import LabelledRows, TemperatureSums, fit_temperature
+from domaincal.statistics.temperature_solver import TemperatureFit, solve_temperature
+from domaincal.statistics.temperature_sums import LabelledRows, TemperatureSums, fit_temperature
 
 __all__ = [
     "BinSums",

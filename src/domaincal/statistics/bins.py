@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 from scipy.special import gammaln, xlog1py, xlogy
 
-from domaincal._errors import InputError
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import (
     check_confidences,
@@ -17,7 +16,8 @@ from domaincal._validation import (
     check_option,
     check_sample_weight,
 )
-from domaincal.kernels import rows as kernels
+from domaincal.errors import InputError
+from domaincal.kernels import dispatch
 from domaincal.statistics.blocks import Workers, row_blocks
 from domaincal.statistics.error_interval import ErrorInterval, error_interval
 from domaincal.statistics.smooth_error import smooth_error
@@ -75,11 +75,11 @@ class BinSums:
         h = check_hits(hits, n_rows=len(c))
         w = check_sample_weight(sample_weight, n_rows=len(c))
         edges = bin_edges(c, n_bins, strategy, w)
-        compiled = kernels.use_compiled(len(c))
+        compiled = dispatch.use_compiled(len(c))
 
         def block_sums(block: slice) -> FloatArray:
             weight = None if w is None else w[block]
-            return kernels.bin_sums(c[block], h[block], edges, weight=weight, compiled=compiled)
+            return dispatch.bin_sums(c[block], h[block], edges, weight=weight, compiled=compiled)
 
         with Workers() as workers:
             sums = workers.sum(block_sums, row_blocks(len(c), c.itemsize))

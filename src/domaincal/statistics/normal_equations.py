@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
-from domaincal._errors import InputError
 from domaincal._tensors import on_device
 from domaincal._typing import Array, FeatureRows, FloatArray, IntArray
 from domaincal._validation import non_finite_features
-from domaincal.kernels import tensors
+from domaincal.errors import InputError
+from domaincal.kernels import torch_kernels
 from domaincal.statistics.blocks import row_blocks
 
 # Rows of a block are converted to float64 and multiplied by BLAS on its own threads.
@@ -169,7 +169,9 @@ def _sum_on_device(
         own = rows[block]
         x = features[block] if len(rows) == len(features) else features[own]
         w = None if weight is None else first.send(weight[own])
-        tensors.add_moments(x.tensor, first.send(group[own]), w, near, gram=gram, moments=moments)
+        torch_kernels.add_moments(
+            x.tensor, first.send(group[own]), w, near, gram=gram, moments=moments
+        )
     weights = None if weight is None else weight[rows]
     total = np.bincount(group[rows], weights, minlength=n_groups).astype(np.float64)
     return NormalEquations(gram.cpu().numpy(), moments.cpu().numpy(), total, shift)
@@ -196,7 +198,7 @@ def sum_residuals(
         x = features[block] if used.all() else features[block][used]
         w = None if weight is None else weight[block][used]
         if on_device(x):
-            total += tensors.residual_sum(
+            total += torch_kernels.residual_sum(
                 x.tensor, x.send(target[used]), None if w is None else x.send(w),
                 coef=x.send(solution.coef), intercept=at_centre, centre=x.send(centre),
             )  # fmt: skip
@@ -212,7 +214,7 @@ def sum_residuals(
 def product(features: Array, coef: FloatArray) -> FloatArray:
     """``features @ coef`` of a block in float64."""
     if on_device(features):
-        return tensors.linear_values(features.tensor, features.send(coef))
+        return torch_kernels.linear_values(features.tensor, features.send(coef))
     # What is not finite shows in the values, and the caller says so.
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(features.astype(np.float64) @ coef)

@@ -1,0 +1,47 @@
+"""Heads of MD-TS: regressions from the features of rows to the target of their domain."""
+
+from typing import Any, Literal
+
+from domaincal.calibrators.heads.huber import fit_huber
+from domaincal.calibrators.heads.kernel_ridge import KernelMap, fit_kernel
+from domaincal.calibrators.heads.linear import fit_ols, fit_ridge
+from domaincal.calibrators.heads.neighbours import NeighbourMap, fit_neighbours
+from domaincal.calibrators.heads.regression_problem import SEARCH_ROWS, HeadFit, HeadProblem
+from domaincal.calibrators.heads.regressor import RegressorMap, fit_regressor
+
+Head = Literal["ols", "ridge", "huber", "krr", "knn"]
+HEADS = ("ols", "ridge", "huber", "krr", "knn")
+
+__all__ = [
+    "HEADS",
+    "SEARCH_ROWS",
+    "Head",
+    "HeadFit",
+    "HeadProblem",
+    "KernelMap",
+    "NeighbourMap",
+    "RegressorMap",
+    "fit_head",
+]
+
+
+def fit_head(
+    problem: HeadProblem,
+    head: Head | Any,
+    *,
+    alpha: float | None,
+    max_rows: int,
+    nystroem: int | None,
+) -> HeadFit:
+    """The named head, or the given regressor, on the domains in use."""
+    if not isinstance(head, str):
+        return fit_regressor(problem, head)
+    if head == "ols":
+        return fit_ols(problem)
+    if head == "ridge":
+        return fit_ridge(problem, alpha)
+    if head == "huber":
+        return fit_huber(problem)
+    if head == "krr":
+        return fit_kernel(problem, max_rows=max_rows, nystroem=nystroem)
+    return fit_neighbours(problem, max_rows=max_rows)

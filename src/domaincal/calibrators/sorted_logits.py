@@ -1,0 +1,35 @@
+"""The logits as features: what every classifier has."""
+
+from typing import Any
+
+import numpy as np
+
+from domaincal._tensors import TensorRows, on_device
+from domaincal._typing import Array
+from domaincal.kernels import torch_kernels
+
+
+class SortedLogits:
+    """Each row's logits, largest first, less their mean: made when they are read, block by block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SortedLogits(np.array([[1.0, 5.0, 0.0]]))[:1].tolist()
+    [[3.0, -1.0, -2.0]]
+    """
+
+    def __init__(self, logits: Array) -> None:
+        self._logits = logits
+        self.shape = logits.shape
+
+    def __len__(self) -> int:
+        return len(self._logits)
+
+    def __getitem__(self, index: Any) -> Any:
+        chosen = self._logits[index]
+        if on_device(chosen):
+            return TensorRows(torch_kernels.sorted_and_centred(chosen.tensor))
+        rows = np.sort(chosen, axis=1)[:, ::-1].astype(np.float64)
+        with np.errstate(invalid="ignore"):  # infinite logits show in the values
+            return np.asarray(rows - rows.mean(axis=1, keepdims=True))

@@ -1,0 +1,57 @@
+"""Logits of models that give something else; nothing is ever guessed from values."""
+
+import numpy as np
+
+from domaincal._typing import ArrayLike, FloatArray
+from domaincal._validation import check_number, check_probabilities, real_array
+from domaincal.errors import InputError
+
+
+def logits_from_probabilities(probabilities: ArrayLike, *, floor: float = 1e-12) -> FloatArray:
+    """Logits whose softmax is ``probabilities``: ``log(max(p, floor))``.
+
+    Parameters
+    ----------
+    probabilities : array, shape (n, n_classes)
+        Rows that sum to 1, within 0.02 for those that were rounded; the softmax of the logits sums
+        to 1 in any case.
+    floor : float, default 1e-12
+        Stands in for smaller probabilities, whose logarithm says more about rounding than about
+        the model: no row can cost more than ``-log(floor)`` (27.6 for the default) at T = 1.
+
+    Examples
+    --------
+    >>> logits_from_probabilities([[0.2, 0.8], [0.5, 0.5]]).round(3).tolist()
+    [[-1.609, -0.223], [-0.693, -0.693]]
+    """
+    check_number(floor, "floor", low=0.0, high=1.0)
+    p = check_probabilities(probabilities, tolerance=0.02).astype(np.float64)
+    np.maximum(p, floor, out=p)
+    return np.asarray(np.log(p, out=p))
+
+
+def logits_from_scores(scores: ArrayLike) -> FloatArray:
+    """Two-class logits ``(0, s)`` of a binary classifier's score, ``P(y=1) = 1 / (1 + exp(-s))``.
+
+    Parameters
+    ----------
+    scores : array, shape (n,) or (n, 1)
+        Log-odds of class 1, e.g. ``decision_function(X)``; not a probability.
+
+    Examples
+    --------
+    >>> logits_from_scores([-1.5, 2.0]).tolist()
+    [[0.0, -1.5], [0.0, 2.0]]
+    """
+    s = real_array(scores, "scores").astype(np.float64)
+    if s.ndim == 2 and s.shape[1] == 1:
+        s = s[:, 0]
+    if s.ndim != 1 or len(s) == 0:
+        raise InputError(
+            f"scores must be a 1-D array with at least one score, got shape {s.shape}; arrays "
+            "with one column for each class are logits already."
+        )
+    if not np.isfinite(s).all():
+        row = int(np.argmin(np.isfinite(s)))
+        raise InputError(f"scores contains {s[row]} (row {row}); drop those rows.")
+    return np.column_stack([np.zeros_like(s), s])

@@ -1,0 +1,69 @@
+"""Columns of csv files that describe data sets."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from domaincal._files import decoding
+from domaincal._typing import IntArray
+from domaincal._wording import few
+from domaincal.errors import InputError
+
+_WHOLE = "[0-9]{1,9}"
+
+
+def read_texts(
+    path: Path, columns: Sequence[str], optional: Sequence[str] = (), *, cure: str = ""
+) -> pd.DataFrame:
+    """The named columns as texts without gaps; optional ones where there are any.
+
+    What to do about a missing column is ``cure``.
+    """
+    with open(path, "rb") as content, decoding(path, "it needs a header, commas and UTF-8"):
+        frame = pd.read_csv(
+            content, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False,
+            usecols=lambda name: name.strip() in {*columns, *optional},
+        )  # fmt: skip
+        frame.columns = frame.columns.str.strip()
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        names = [name.strip() for name in next(csv.reader(file))]
+    twice = [name for name in frame.columns if names.count(name) > 1]
+    if twice:
+        raise InputError(f"{path} has the column {twice[0]!r} twice; rename one of them.")
+    missing = [name for name in columns if name not in frame]
+    if missing:
+        raise InputError(
+            f"{path} lacks the column {missing[0]!r}; expected {', '.join(columns)}, found "
+            f"{few(names)}{cure and '; ' + cure}."
+        )
+    if frame.empty:
+        raise InputError(f"{path} has no rows; expected one for each image.")
+    for name in frame.columns:
+        # A row with fewer cells than the header has gaps at its end.
+        empty = (frame[name].isna() | (frame[name] == "")).to_numpy()
+        if empty.any():
+            raise InputError(
+                f"the column {name!r} of {path} is empty in row {int(np.argmax(empty))}; fill it, "
+                "or drop the row."
+            )
+    return frame
+
+
+def are_whole(texts: "pd.Series[str]") -> bool:
+    """Whether all are whole numbers >= 0."""
+    return bool(texts.str.fullmatch(_WHOLE).all())
+
+
+def whole_numbers(frame: pd.DataFrame, column: str, path: Path) -> IntArray:
+    """A column of whole numbers >= 0."""
+    texts = frame[column]
+    if not are_whole(texts):
+        row = int(np.argmin(texts.str.fullmatch(_WHOLE)))
+        raise InputError(
+            f"the column {column!r} of {path} holds {texts.iloc[row]!r} in row {row}; expected "
+            "whole numbers."
+        )
+    return texts.to_numpy(str).astype(np.int64)

@@ -1,0 +1,20 @@
+"""Comparing calibrators."""
+
+from domaincal.evaluation.evaluate import evaluate, score_table
+from domaincal.evaluation.gate import Gate, check_gate
+from domaincal.evaluation.prediction_table import prediction_table
+from domaincal.evaluation.protocols import evaluate_leave_one_domain_out, evaluate_split
+from domaincal.evaluation.summary_table import summary_table
+from domaincal.evaluation.temperature_table import temperature_table
+
+__all__ = [
+    "Gate",
+    "check_gate",
+    "evaluate",
+    "evaluate_leave_one_domain_out",
+    "evaluate_split",
+    "prediction_table",
+    "score_table",
+    "summary_table",
+    "temperature_table",
+]

@@ -1,0 +1,100 @@
+"""What a file holds, before it is checked."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from domaincal._typing import Array
+from domaincal._validation import require_finite_features, require_finite_logits
+from domaincal.data import CalibrationData, logits_from_probabilities
+from domaincal.errors import FileFormatError, InputError
+
+#: Names of the arrays of a file; ``probabilities`` may stand in for ``logits``.
+ARRAYS = ("logits", "probabilities", "labels", "features", "domains", "groups")
+
+# A compressed file of labels is small, one of a network's outputs is not: what claims to unpack to
+# more than this is made to fill the memory.
+_UNPACKED_FREELY = 1 << 28
+_UNPACKED_TIMES = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """Arrays by name, and what describes them.
+
+    Attributes
+    ----------
+    kind : str
+        The format, in words.
+    arrays : mapping from some of ``ARRAYS``
+    class_names, provenance
+        As in :class:`CalibrationData`.
+    ignored : tuple of str
+        What else is in the file.
+    """
+
+    kind: str
+    arrays: Mapping[str, Array]
+    class_names: tuple[str, ...] | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+
+    def to_data(self, *, probabilities: bool = False, check_finite: bool = True) -> CalibrationData:
+        """Checked rows; with ``probabilities``, what the file calls logits are probabilities."""
+        given = {name: _native(values) for name, values in self.arrays.items()}
+        stored = given.pop("probabilities", None)
+        if "logits" in given:
+            if probabilities:
+                given["logits"] = logits_from_probabilities(given["logits"])
+        elif stored is not None:
+            given["logits"] = logits_from_probabilities(stored)
+        else:
+            found = ", ".join(map(repr, [*given, *self.ignored][:12]))
+            raise InputError(
+                f"there are no logits in it (found: {found or 'nothing'}); name the scores of the "
+                "classes 'logits' (columns 'logit_*'), or 'probabilities' (columns 'prob_*')."
+            )
+        data = CalibrationData(**given, class_names=self.class_names, provenance=self.provenance)
+        if check_finite:
+            require_finite_logits(data.logits)
+            if data.features is not None:
+                require_finite_features(data.features)
+        return data
+
+
+def checked(
+    path: str | os.PathLike[str],
+    contents: Contents,
+    *,
+    probabilities: bool = False,
+    check_finite: bool = True,
+) -> CalibrationData:
+    """The rows of a file; what is wrong with them is said with its name."""
+    try:
+        return contents.to_data(probabilities=probabilities, check_finite=check_finite)
+    except InputError as error:
+        raise FileFormatError(f"{path}: {error}") from error
+
+
+def arrays_of(data: CalibrationData) -> dict[str, Array]:
+    """The arrays that the data have, by name."""
+    if not isinstance(data, CalibrationData):
+        raise InputError(f"data must be CalibrationData, got {type(data).__name__}.")
+    given = {name: getattr(data, name, None) for name in ARRAYS}
+    return {name: values for name, values in given.items() if values is not None}
+
+
+def require_plausible_size(path: Path, unpacked: int, on_disk: int) -> None:
+    """Refuse what would unpack to a multiple of its size that real data do not reach."""
+    if unpacked > max(_UNPACKED_FREELY, _UNPACKED_TIMES * on_disk):
+        raise FileFormatError(
+            f"{path} has {on_disk} bytes and claims to hold {unpacked}: it looks made to fill the "
+            "memory; if you trust it, write it again without compression."
+        )
+
+
+def _native(values: Array) -> Array:
+    """The array in this machine's byte order."""
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))

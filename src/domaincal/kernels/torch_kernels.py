@@ -1,0 +1,260 @@
+"""Row formulas in torch, for rows on a device: the twins of :mod:`domaincal.kernels.numpy_kernels`.
+
+Arguments are tensors on one device. Rows are read in chunks whose temporaries stay near the caches
+of a GPU, in float32 lanes (float64 for float64 logits) with float64 totals. Nothing waits for the
+device inside a loop. Where Triton is installed, :mod:`triton_kernels` computes the temperature
+sums, which every fit asks for again and again.
+"""
+
+import functools
+import importlib.util
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from domaincal._tensors import loaded_torch
+from domaincal._typing import Array, FloatArray
+from domaincal.errors import DomaincalWarning
+
+# Of each temporary, of which there are two.
+_CHUNK_BYTES = 1 << 25
+# Of a fused kernel, which writes 48 bytes for each.
+_FUSED_ROWS = 1 << 23
+
+
+def temperature_sums(
+    logits: Any,
+    labels: Any,
+    beta: Any,
+    *,
+    weight: Any = None,
+    group: Any = None,
+    n_groups: int = 1,
+) -> FloatArray:
+    """Sums of :func:`domaincal.kernels.numpy_kernels.temperature_sums`, shape ``(n_groups, 6)``.
+
+    ``beta`` (float64) has shape (n,) or (1,); a row with NaN is skipped.
+    """
+    torch = loaded_torch()
+    lane, n_classes = _lanes(logits), logits.shape[1]
+    totals = torch.zeros((n_groups, 6), dtype=torch.float64, device=logits.device)
+    fused = (
+        fused_kernels(logits.device) if lane == torch.float32 and logits.stride(1) == 1 else None
+    )
+    if fused is not None and n_classes <= fused.MOST_CLASSES:
+        for start in range(0, len(logits), _FUSED_ROWS):
+            rows = slice(start, start + _FUSED_ROWS)
+            own = [None if a is None else a[rows] for a in (weight, group)]
+            totals += fused.temperature_sums(
+                logits[rows], labels[rows], beta[rows] if len(beta) > 1 else beta,
+                weight=own[0], group=own[1], n_groups=n_groups,
+            )  # fmt: skip
+        return _to_host(totals)
+    chunks = list(_chunks(logits, lane))
+    d_buffer = torch.empty((chunks[0].stop, n_classes), dtype=lane, device=logits.device)
+    p_buffer = torch.empty_like(d_buffer)
+    for rows in chunks:
+        d = _below_top(logits[rows], d_buffer)
+        b = beta[rows] if len(beta) > 1 else beta
+        p = torch.mul(d, b.to(lane)[:, None], out=p_buffer[: len(d)]).exp_()
+        norm = p.sum(1).double()
+        mean = p.mul_(d).sum(1).double() / norm
+        variance = p.mul_(d).sum(1).double() / norm - mean * mean
+        label = d.gather(1, labels[rows, None])[:, 0].double()
+        slope = mean - label
+        average = d.sum(1).double() / n_classes
+        spread = (_squares(d) / n_classes - average * average).clamp_(min=0.0).sqrt()
+        nll = norm.log() - b * label
+        terms = torch.stack(
+            [torch.ones_like(nll), nll, slope, variance, slope * slope, spread], dim=1
+        )
+        if weight is not None:
+            terms *= weight[rows, None]
+        terms.masked_fill_(b.isnan()[:, None], 0.0)
+        if group is None:
+            totals[0] += terms.sum(0)
+        else:
+            totals.index_add_(0, group[rows], terms)
+    return _to_host(totals)
+
+
+def top_label(logits: Any, beta: Any, *, double: bool = False) -> tuple[Any, Any]:
+    """Largest softmax probability at ``beta`` (float64) and its first class, as tensors.
+
+    NaN for a row that is not finite. With ``double``, float64 throughout.
+    """
+    torch = loaded_torch()
+    lane = torch.float64 if double else _lanes(logits)
+    confidences, classes = [], []
+    buffer = None
+    for rows in _chunks(logits, lane):
+        if buffer is None:
+            buffer = torch.empty_like(logits[rows], dtype=lane)
+        d = _below_top(logits[rows], buffer)
+        finite = d.amin(1).isfinite()
+        b = beta[rows] if len(beta) > 1 else beta
+        classes.append(d.argmax(1))
+        norm = d.mul_(b.to(lane)[:, None]).exp_().sum(1).double()
+        confidences.append(torch.where(finite, 1.0 / norm, torch.nan))
+    return torch.cat(confidences), torch.cat(classes)
+
+
+def softmax(logits: Any, beta: Any) -> tuple[Any, bool]:
+    """``softmax(beta * logits)`` of each row, and whether all logits are finite."""
+    torch = loaded_torch()
+    lane = _lanes(logits)
+    out = torch.empty(logits.shape, dtype=lane, device=logits.device)
+    finite = torch.ones((), dtype=torch.bool, device=logits.device)
+    for rows in _chunks(logits, lane):
+        p = _below_top(logits[rows], out[rows])
+        finite &= p.amin().isfinite()
+        b = beta[rows] if len(beta) > 1 else beta
+        p.mul_(b.to(lane)[:, None]).exp_()
+        p /= p.sum(1, keepdim=True)
+    return out, bool(finite)
+
+
+def share_the_rest(logits: Any, confidences: Any, classes: Any) -> Any:
+    """The confidence for the given class of each row, the rest as in the softmax of the others."""
+    torch = loaded_torch()
+    out = torch.empty(logits.shape, dtype=_lanes(logits), device=logits.device)
+    for rows in _chunks(logits, torch.float64):
+        own, c = classes[rows, None], confidences[rows, None]
+        others = logits[rows].to(torch.float64, copy=True).scatter_(1, own, -torch.inf)
+        out[rows] = others.softmax(1).mul_(1.0 - c).scatter_(1, own, c)
+    return out
+
+
+def label_and_square(probabilities: Any, labels: Any) -> tuple[FloatArray, FloatArray]:
+    """Probability of each row's label, and the sum of the squares of the row."""
+    torch = loaded_torch()
+    of_label = probabilities.gather(1, labels[:, None])[:, 0].double()
+    squares = [
+        _squares(probabilities[rows]) for rows in _chunks(probabilities, probabilities.dtype)
+    ]
+    return _to_host(of_label), _to_host(torch.cat(squares))
+
+
+def add_moments(
+    features: Any, group: Any, weight: Any, shift: Any, *, gram: Any, moments: Any
+) -> None:
+    """Add ``X' W X`` and the weighted sum of each group's rows, of features less ``shift``."""
+    x = features.double() - shift
+    moments.index_add_(0, group, x if weight is None else x * weight[:, None])
+    if weight is not None:
+        x *= weight.sqrt()[:, None]
+    gram.addmm_(x.T, x)
+
+
+def residual_sum(
+    features: Any, target: Any, weight: Any, *, coef: Any, intercept: float, centre: Any
+) -> FloatArray:
+    """``sum w (x - centre) (t - (x - centre)'c - b)``."""
+    x = features.double() - centre
+    residual = target - (x @ coef + intercept)
+    if weight is not None:
+        residual *= weight
+    return _to_host(residual @ x)
+
+
+def linear_values(features: Any, coef: Any) -> FloatArray:
+    """``features @ coef`` in float64."""
+    return _to_host(features.double() @ coef)
+
+
+def huber_loss(
+    features: Any,
+    target: Any,
+    weight: Any,
+    coef: Any,
+    intercept: float,
+    *,
+    scale: float,
+    epsilon: float,
+) -> tuple[float, FloatArray, float, float]:
+    """Huber's loss with a scale, and its slopes in the coefficients, the intercept and the scale.
+
+    ``sum w (s + r**2 / s)`` of residuals up to ``epsilon * s``, ``sum w (s + 2 epsilon |r| -
+    epsilon**2 s)`` of those beyond.
+    """
+    torch = loaded_torch()
+    residual = target - features @ coef - intercept
+    beyond = residual.abs() > epsilon * scale
+    # -d loss / d prediction, for each row.
+    pull = 2.0 * weight * torch.where(beyond, epsilon * residual.sign(), residual / scale)
+    inside = torch.where(beyond, 0.0, weight * residual.square()).sum() / scale
+    outside = torch.where(beyond, weight * residual.abs(), 0.0).sum()
+    n_outside = torch.where(beyond, weight, 0.0).sum()
+    n = weight.sum()
+    loss = n * scale + inside + 2.0 * epsilon * outside - scale * epsilon**2 * n_outside
+    of_scale = n - epsilon**2 * n_outside - inside / scale
+    slopes = _to_host(torch.cat([-(pull @ features), torch.stack([-pull.sum(), of_scale, loss])]))
+    return float(slopes[-1]), slopes[:-3], float(slopes[-3]), float(slopes[-2])
+
+
+def sorted_and_centred(logits: Any) -> Any:
+    """Logits of each row, largest first, less their mean, in float64."""
+    z = logits.double().sort(dim=1, descending=True).values
+    return z - z.mean(1, keepdim=True)
+
+
+def first_class(logits: Any) -> Array:
+    """First class with the largest logit."""
+    return _to_host(logits.argmax(1))
+
+
+@functools.cache
+def fused_kernels(device: Any) -> Any:
+    """The fused kernels, if they can be compiled here: that needs Triton and a C compiler."""
+    torch = loaded_torch()
+    if device.type != "cuda" or importlib.util.find_spec("triton") is None:
+        return None
+    try:
+        from domaincal.kernels import triton_kernels
+
+        ones = torch.ones((1, 2), device=device)
+        triton_kernels.temperature_sums(
+            ones, ones[0, :1].long(), ones[0, :1].double(), weight=None, group=None, n_groups=1
+        )
+    except Exception as error:  # whatever it is, torch's own operations do the same
+        reason = (str(error) or repr(error)).splitlines()[0]
+        warnings.warn(
+            f"the fused kernels cannot be compiled ({reason}); "
+            "fits go on with slower operations. Triton needs a C compiler.",
+            DomaincalWarning,
+            stacklevel=2,
+        )
+        return None
+    return triton_kernels
+
+
+def _lanes(logits: Any) -> Any:
+    """float32 for floats of up to 32 bits, float64 for all else."""
+    torch = loaded_torch()
+    single = logits.dtype.is_floating_point and logits.element_size() <= 4
+    return torch.float32 if single else torch.float64
+
+
+def _chunks(rows: Any, dtype: Any) -> Iterator[slice]:
+    n, width = rows.shape
+    size = max(1, _CHUNK_BYTES // (width * dtype.itemsize))
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def _below_top(logits: Any, out: Any) -> Any:
+    """Logits less the largest of their row, in the first rows of ``out``."""
+    d = out[: len(logits)]
+    if logits.dtype != d.dtype:
+        logits = d.copy_(logits)
+    return loaded_torch().sub(logits, logits.amax(1, keepdim=True), out=d)
+
+
+def _squares(rows: Any) -> Any:
+    """Sum of the squares of each row, without a temporary for them."""
+    return loaded_torch().linalg.vector_norm(rows, dim=1).double().square()
+
+
+def _to_host(tensor: Any) -> Array:
+    array: Array = tensor.cpu().numpy()
+    return array

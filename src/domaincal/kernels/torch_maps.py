@@ -1,0 +1,72 @@
+"""Maps from features to values by comparison with reference rows, in torch.
+
+In float64 throughout: a GPU that users have set to round products more coarsely gives the same, and
+the distances of alike rows do not cancel.
+"""
+
+from typing import Any
+
+from domaincal._tensors import loaded_torch
+from domaincal._typing import FloatArray
+
+
+class GaussianKernel:
+    """``exp(-gamma |x_i - rows_j|**2)``, as :class:`domaincal.calibrators.heads.kernel_ridge`'s."""
+
+    def __init__(self, rows: Any, gamma: float) -> None:
+        y = rows.double()
+        self._centre = y.mean(0)
+        self._root = (2.0 * gamma) ** 0.5
+        self._rows, self._squares = self._scaled(y)
+
+    def __call__(self, x: Any) -> Any:
+        """Kernel of each given row and each reference row."""
+        scaled, squares = self._scaled(x.double())
+        k = loaded_torch().addmm(self._squares, scaled, self._rows.T)
+        return k.add_(squares[:, None]).exp_()
+
+    def _scaled(self, x: Any) -> tuple[Any, Any]:
+        scaled = (x - self._centre) * self._root
+        return scaled, -0.5 * scaled.square().sum(1)
+
+
+def kernel_ridge(
+    rows: Any, targets: Any, diagonal: Any, gamma: float, alphas: list[float]
+) -> FloatArray:
+    """``(K + alpha * diag)**-1 t`` for each alpha, one column each."""
+    torch = loaded_torch()
+    kernel = GaussianKernel(rows, gamma)(rows)
+    duals = []
+    before = 0.0
+    for alpha in alphas:
+        kernel.diagonal().add_(diagonal, alpha=alpha - before)
+        factor = torch.linalg.cholesky(kernel)
+        duals.append(torch.cholesky_solve(targets[:, None], factor)[:, 0])
+        before = alpha
+    array: FloatArray = torch.stack(duals, dim=1).cpu().numpy()
+    return array
+
+
+class NeighbourMeans:
+    """Mean of ``targets`` over the nearest rows; among rows at one distance the first count."""
+
+    def __init__(self, rows: Any, targets: Any) -> None:
+        self._rows = rows.double()
+        self._squares = self._rows.square().sum(1)
+        self._targets = targets.double()
+
+    def __call__(self, x: Any, numbers: list[int]) -> Any:
+        """Mean for each row and each number of neighbours, shape (n, len(numbers))."""
+        torch = loaded_torch()
+        # Less |x|**2, which is the same for all reference rows.
+        distance = torch.addmm(self._squares, x.double(), self._rows.T, alpha=-2.0)
+        nearest = distance.topk(max(numbers), dim=1, largest=False, sorted=True).values
+        columns = []
+        for number in numbers:
+            limit = nearest[:, number - 1 : number]
+            inside = distance < limit
+            missing = number - inside.sum(1, keepdim=True)
+            at_limit = distance == limit
+            inside |= at_limit & (at_limit.cumsum(1, dtype=torch.int32) <= missing)
+            columns.append(inside.double() @ self._targets / number)
+        return torch.stack(columns, dim=1)

@@ -1,0 +1,1 @@
+"""The 15 corruptions of ImageNet-C, for numpy arrays, torch tensors and folders."""

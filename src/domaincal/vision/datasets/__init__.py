@@ -1,0 +1,1 @@
+"""Data sets of images with labels and domains, one file each."""

@@ -1,0 +1,1 @@
+"""Logits and features of images, written to a store."""

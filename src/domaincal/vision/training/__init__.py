@@ -1,0 +1,1 @@
+"""Training and fine-tuning of networks."""
