@@ -139,6 +139,15 @@ def host_array(values: Any) -> Array:
     return np.asarray(tensor.to(wanted).numpy(force=True))
 
 
+def select_columns(rows: Any, columns: Sequence[int]) -> Any:
+    """Some columns of a data frame, an array, a tensor or rows on a device, in the given order."""
+    if on_device(rows):
+        return TensorRows(rows.tensor[:, list(columns)])
+    if hasattr(rows, "iloc"):
+        return rows.iloc[:, list(columns)]
+    return rows[:, list(columns)]
+
+
 def read_only(rows: Array) -> Array:
     """The same values, without a copy, as an array that cannot be written to; not on a device."""
     if on_device(rows):

@@ -4,6 +4,13 @@ from collections.abc import Iterable
 
 
 def few(names: Iterable[str], shown: int = 4) -> str:
-    """The first of the names, and whether there are more."""
+    """The first of the names, and how many more there are.
+
+    Examples
+    --------
+    >>> few("abc"), few("abcdefg", 3)
+    ('a, b, c', 'a, b, c and 4 more')
+    """
     listed = list(names)
-    return ", ".join(listed[:shown]) + (", ..." if len(listed) > shown else "")
+    more = f" and {len(listed) - shown} more" if len(listed) > shown else ""
+    return ", ".join(listed[:shown]) + more

@@ -93,7 +93,7 @@ def test_absolute_paths_and_pictures(tmp_path):
         ("path,label,domain\n", {}, "has no rows"),
         ("path,label,domain\n3.png,0,a\na/1.png,-1,a\n", {}, "label in row 1 of .* is -1; numbers"),
         ("path,label,domain, domain\n3.png,1,a,b\n", {}, "has the column 'domain' twice; rename"),
-        ("", {}, "cannot be read"),
+        ("", {}, "is empty; it needs a header"),
         (TEXT, {"folder": "nowhere"}, "folder='nowhere' is no folder"),
     ],
 )
@@ -154,7 +154,7 @@ def test_names_stay_as_they_are_written(tmp_path):
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        (WALKS, {}, r"1 columns of .* are no numbers: y \(such as '2'\); pass exclude=\['y'\]"),
+        (WALKS, {}, r"column 'y' contains 'True' in row 2; it must hold numbers: name it in exclude"),
         (WALKS.replace("True", ""), {}, "'y' of .* has no finite number in row 2"),
         (WALKS.replace("True", "inf"), {}, "'y' of .* has no finite number in row 2"),
         (WALKS, {"label": "what"}, "has no column 'what'; it has person, activity, x, y"),
@@ -163,7 +163,7 @@ def test_names_stay_as_they_are_written(tmp_path):
         (WALKS, {"exclude": ["x", "y"]}, "has no columns beside 'activity' and 'person'"),
         (WALKS, {"features": ["person"]}, "features names 'person', which is the label or"),
         (WALKS.replace("NA,", ","), {"exclude": ["y"]}, "'person' of .* is empty in row 1"),
-        ("", {}, "cannot be read"),
+        ("", {}, "is empty; it needs a header"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_named(tmp_path, text, arguments, message):

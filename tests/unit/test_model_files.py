@@ -106,7 +106,7 @@ def test_the_header_says_what_the_file_is(fitted, tmp_path):
         header = json.loads(file.metadata()["domaincal"])
         assert "head_.coef" in file.keys()  # noqa: SIM118
     assert header["format"] == "domaincal calibrator"
-    assert header["version"] == 1
+    assert header["version"] == 2
     assert header["written_by"] == f"domaincal {dc.__version__}"
     assert header["class"] == "MultiDomainTemperatureScaling"
     assert header["parameters"]["head"] == "ridge"
@@ -152,7 +152,7 @@ def _changed(path, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h, t: h.update(version=2), r"is of version 2 .*reads up to 1; upgrade domaincal"),
+        (lambda h, t: h.update(version=3), r"is of version 3 .*reads up to 2; upgrade domaincal"),
         (lambda h, t: h.update(version="x"), "version 'x'"),
         (lambda h, t: h.update(version=0), "version 0"),
         (lambda h, t: h["learned"].update(class_names_={"tuple": ["a"]}), "class names of another"),

@@ -146,3 +146,20 @@ def test_tracked_files_name_no_machine():
         if (ROOT / name).is_file():
             found = forbidden.search((ROOT / name).read_text(errors="replace"))
             assert not found, (name, found)
+
+
+def test_the_house_of_contributing_is_that_of_pyproject():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    contracts = project["tool"]["importlinter"]["contracts"]
+    layers = next(c["layers"] for c in contracts if c["type"] == "layers")
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    drawn = re.search(r"```\n(cli .*?)```", text, re.DOTALL).group(1).splitlines()
+    assert [re.split(r"  +", line)[0] for line in drawn] == layers
+
+
+def test_the_modules_of_the_walk_are_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    walk = text[text.index("### The walk of one row") : text.index("### Words")]
+    named = re.findall(r"`([a-z_]+/[a-z_]+\.py)`", walk)
+    assert len(named) > 30
+    assert [name for name in named if not (ROOT / "src/domaincal" / name).is_file()] == []

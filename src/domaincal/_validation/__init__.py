@@ -16,11 +16,13 @@ from domaincal._validation.predictions import (
 )
 from domaincal._validation.rows import (
     check_class_names,
+    check_column_names,
     check_domains,
     check_features,
     check_labels,
     check_logits,
     check_sample_weight,
+    column_names,
     non_finite_features,
     non_finite_logits,
     require_finite_features,
@@ -29,6 +31,7 @@ from domaincal._validation.rows import (
 
 __all__ = [
     "check_class_names",
+    "check_column_names",
     "check_confidences",
     "check_count",
     "check_domains",
@@ -40,6 +43,7 @@ __all__ = [
     "check_option",
     "check_probabilities",
     "check_sample_weight",
+    "column_names",
     "non_finite_features",
     "non_finite_logits",
     "random_generator",

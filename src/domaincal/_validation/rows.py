@@ -64,7 +64,7 @@ def non_finite_logits(logits: FeatureRows) -> InputError:
 
 
 def check_labels(
-    labels: ArrayLike,
+    labels: ArrayLike | None,
     *,
     n_rows: int,
     n_classes: int,
@@ -120,22 +120,37 @@ def check_labels(
 
 def check_class_names(class_names: Any, *, n_classes: int) -> tuple[str, ...]:
     """A different string for each class."""
-    listed = not isinstance(class_names, str) and hasattr(class_names, "__iter__")
-    names = list(class_names) if listed else [class_names]
-    wrong = [name for name in names if not isinstance(name, str)] if listed else names
+    return check_column_names(
+        class_names, "class_names", n_columns=n_classes, columns=f"the logits have {n_classes} "
+        "classes", each="class",
+    )  # fmt: skip
+
+
+def check_column_names(
+    names: Any, argument: str, *, n_columns: int, columns: str, each: str
+) -> tuple[str, ...]:
+    """A different string for each column of an array."""
+    listed = not isinstance(names, str) and hasattr(names, "__iter__")
+    found = list(names) if listed else [names]
+    wrong = [name for name in found if not isinstance(name, str)] if listed else found
     if wrong:
         raise InputError(
-            f"class_names must be a sequence of strings, got {wrong[0]!r}; pass a list of names."
+            f"{argument} must be a sequence of strings, got {wrong[0]!r}; pass a list of names."
         )
-    if len(names) != n_classes:
+    if len(found) != n_columns:
         raise InputError(
-            f"class_names has {len(names)} names, but the logits have {n_classes} classes; pass "
-            "one for each column."
+            f"{argument} has {len(found)} names, but {columns}; pass one for each column."
         )
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"class_names holds {twice!r} twice; every class needs its own name.")
-    return tuple(map(str, names))
+    if len(set(found)) < len(found):
+        twice = next(name for name in found if found.count(name) > 1)
+        raise InputError(f"{argument} holds {twice!r} twice; every {each} needs its own name.")
+    return tuple(map(str, found))
+
+
+def column_names(frame: pd.DataFrame) -> tuple[str, ...] | None:
+    """Names of the columns of a data frame; None where they are numbered from 0."""
+    columns: list[Any] = frame.columns.tolist()
+    return None if columns == list(range(len(columns))) else tuple(map(str, columns))
 
 
 def check_features(

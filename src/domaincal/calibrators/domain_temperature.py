@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
-from domaincal._validation import check_domains, check_labels, check_logits, check_sample_weight
+from domaincal._validation import check_domains
+from domaincal._wording import few
 from domaincal.calibrators.base import LearnedTypes, TemperatureCalibrator
+from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.notebook_view import draw_temperatures
 from domaincal.calibrators.temperature import fit_pooled, why_at_bound
 from domaincal.errors import BoundaryWarning, InputError, SmallDomainWarning, UnseenDomainWarning
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
-
-#: A domain with fewer rows does not enter a regression of temperatures.
-MINIMUM_ROWS = 10
+from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
 
 class DomainTemperatureScaling(TemperatureCalibrator):
@@ -43,7 +43,7 @@ class DomainTemperatureScaling(TemperatureCalibrator):
     >>> from domaincal import DomainTemperatureScaling, make_multi_domain
     >>> data, truth = make_multi_domain(n_domains=4, random_state=0)
     >>> calibrator = DomainTemperatureScaling()
-    >>> calibrator.fit(data.logits, data.labels, domains=data.domains)
+    >>> calibrator.fit(data)
     DomainTemperatureScaling()
     >>> bool((abs(calibrator.domain_temperatures_ / truth - 1) < 0.2).all())
     True
@@ -58,43 +58,17 @@ class DomainTemperatureScaling(TemperatureCalibrator):
         "n_iter_": int,
     }
 
-    def fit(
-        self,
-        logits: ArrayLike,
-        y: ArrayLike,
-        *,
-        features: ArrayLike | None = None,
-        domains: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> "DomainTemperatureScaling":
-        """Fit T_k on the rows of each domain.
-
-        Parameters
-        ----------
-        logits : array, shape (n, n_classes)
-            Unnormalised scores; float16, float32 and float64 are read as they are.
-        y : array of class indices, shape (n,)
-            Numbers of the logits' columns, counted from 0.
-        features : array, shape (n, n_features), optional
-            Ignored.
-        domains : array of integers or strings, shape (n,)
-            The domain of each row.
-        sample_weight : array, shape (n,), optional
-            A weight counts as that many repetitions of the row.
-        """
-        z = check_logits(logits)
-        labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
-        codes, names = check_domains(domains, n_rows=len(z), needed_by=type(self).__name__)
-        weight = check_sample_weight(sample_weight, n_rows=len(z))
-        fit, used = fit_domains(z, labels, codes, names, weight)
-        pooled = fit_pooled(z, labels, weight)
-        self._remember(z, labels)
+    def _learn(self, rows: TrainingRows) -> None:
+        codes, names = check_domains(
+            rows.domains, n_rows=len(rows.logits), needed_by=type(self).__name__
+        )
+        fit, used = fit_domains(rows, codes, names)
+        pooled = fit_pooled(rows.logits, rows.labels, rows.weight)
         self.temperature_ = float(pooled.temperature[0])
         self.domain_temperatures_ = by_domain(fit.temperature, names, "temperature")
         self.domain_standard_errors_ = by_domain(fit.standard_error, names, "standard_error")
         self.used_domains_ = names[used]
         self.n_iter_ = fit.n_iter
-        return self
 
     def _facts(self) -> dict[str, str]:
         return {**domain_facts(self), **super()._facts()}
@@ -117,32 +91,32 @@ class DomainTemperatureScaling(TemperatureCalibrator):
                 f"{self.temperature_:.4g} is used. MultiDomainTemperatureScaling predicts "
                 "temperatures for new domains.",
                 UnseenDomainWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         used = self.domain_temperatures_.loc[self.used_domains_]
         return np.asarray(used.reindex(asked, fill_value=self.temperature_), np.float64)[codes]
 
 
 def fit_domains(
-    logits: Array, labels: Array, codes: IntArray, names: Array, weight: FloatArray | None
+    rows: TrainingRows, codes: IntArray, names: Array
 ) -> tuple[TemperatureFit, np.ndarray]:
-    """Temperature of each domain, and which are fit for a regression; warns of the others."""
-    n_domains = len(names)
-    rows = np.bincount(codes if weight is None else codes[weight > 0], minlength=n_domains)
+    """Temperature of each domain, and a mask of those to use; warns of the others."""
+    n_domains, weight = len(names), rows.weight
+    counts = np.bincount(codes if weight is None else codes[weight > 0], minlength=n_domains)
     if weight is not None:
         empty = names[np.bincount(codes, weight, minlength=n_domains) == 0]
         if len(empty):
             raise InputError(
                 f"sample_weight sums to zero in {_listed(empty)}; leave those rows out."
             )
-    fit = fit_temperature(LabelledRows(logits, labels, codes, n_domains, weight))
-    small = rows < MINIMUM_ROWS
+    fit = fit_temperature(LabelledRows(rows.logits, rows.labels, codes, n_domains, weight))
+    small = counts < MINIMUM_ROWS
     if small.any():
         warnings.warn(
             f"fewer than {MINIMUM_ROWS} rows in {_listed(names[small])}: too few to determine a "
             "temperature, which stays readable but is not used; add rows or merge domains.",
             SmallDomainWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     if fit.at_bound.any():
         reasons = np.array(why_at_bound(fit), object)
@@ -152,7 +126,7 @@ def fit_domains(
                 f"temperature at its bound in {_listed(names[bound])}; it stays readable but is "
                 f"not used. {reason}",
                 BoundaryWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
     return fit, ~(small | fit.at_bound)
 
@@ -192,6 +166,5 @@ def draw_domains(fitted: _WithDomains) -> str:
 
 
 def _listed(names: Array | Sequence[object]) -> str:
-    shown = ", ".join(repr(name) for name in np.asarray(names, object)[:10].tolist())
-    more = "" if len(names) <= 10 else f" and {len(names) - 10} more"
-    return f"domain{'s' if len(names) > 1 else ''} {shown}{more}"
+    shown = few(map(repr, np.asarray(names, object).tolist()), 10)
+    return f"domain{'s' if len(names) > 1 else ''} {shown}"

@@ -19,7 +19,7 @@ def warn_of_no_domain(pooled: TemperatureFit) -> None:
         "no domain is left for the regression: every row gets the pooled temperature "
         f"{pooled.temperature[0]:.4g}, as with TemperatureScaling.",
         SmallDomainWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 
@@ -33,7 +33,7 @@ def warn_of_subsample(problem: HeadProblem, fit: HeadFit, *, head: object, max_r
         f"head={head!r} has learned from {fit.n_rows} of {available} rows, {each} of each domain "
         f"that has so many; raise max_rows={max_rows} to use more.",
         SubsampleWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 
@@ -67,5 +67,5 @@ def warn_of_poor_head(
             f"{ratio:.2f} times as high): try {', '.join(untried)}{' or ' if untried else ''}"
             "another head; if the features do not tell the domains apart, use TemperatureScaling.",
             PoorHeadWarning,
-            stacklevel=3,
+            stacklevel=4,
         )

@@ -5,13 +5,9 @@ from typing import ClassVar
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
-from domaincal._validation import (
-    check_labels,
-    check_logits,
-    check_sample_weight,
-    require_finite_logits,
-)
+from domaincal._validation import require_finite_logits
 from domaincal.calibrators.base import LearnedTypes, TemperatureCalibrator
+from domaincal.calibrators.inputs import TrainingRows
 
 
 class MaxSoftmax(TemperatureCalibrator):
@@ -25,37 +21,9 @@ class MaxSoftmax(TemperatureCalibrator):
 
     _learned: ClassVar[LearnedTypes] = {**TemperatureCalibrator._learned, "temperature_": float}
 
-    def fit(
-        self,
-        logits: ArrayLike,
-        y: ArrayLike,
-        *,
-        features: ArrayLike | None = None,
-        domains: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> "MaxSoftmax":
-        """Check the rows and learn the number of classes.
-
-        Parameters
-        ----------
-        logits : array, shape (n, n_classes)
-            Unnormalised scores; float16, float32 and float64 are read as they are.
-        y : array of class indices, shape (n,)
-            Numbers of the logits' columns, counted from 0.
-        features : array, shape (n, n_features), optional
-            Ignored.
-        domains : array of integers or strings, shape (n,), optional
-            Ignored.
-        sample_weight : array, shape (n,), optional
-            Ignored.
-        """
-        z = check_logits(logits)
-        labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
-        check_sample_weight(sample_weight, n_rows=len(z))
-        require_finite_logits(z)
-        self._remember(z, labels)
+    def _learn(self, rows: TrainingRows) -> None:
+        require_finite_logits(rows.logits)
         self.temperature_ = 1.0
-        return self
 
     def _facts(self) -> dict[str, str]:
         return {"temperature": "1 (nothing is learned)", **super()._facts()}

@@ -30,7 +30,9 @@ from domaincal.errors import FileFormatError, InputError
 from domaincal.statistics import LinearMap
 
 FORMAT = "domaincal calibrator"
-VERSION = 1
+VERSION = 2
+#: Learned values that files of earlier versions lack, with the value that keeps their meaning.
+_ADDED_LATER: dict[str, Any] = {"feature_columns_": None}
 
 # What a name in a file may stand for: a table, so that no file decides what is imported.
 _CLASSES = {cls.__name__: cls for cls in METHODS.values()}
@@ -125,11 +127,13 @@ def _restore(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Calibra
         raise ValueError(f"{cls.__name__} has no parameter {min(unknown)!r}")
     # Parameters that the file does not know were added later; their defaults keep its meaning.
     calibrator.set_params(**{k: _decode(v, tensors) for k, v in header["parameters"].items()})
-    if set(header["learned"]) != set(cls._learned):
+    added = {k: v for k, v in _ADDED_LATER.items() if k in cls._learned}
+    learned = {**added, **header["learned"]}
+    if set(learned) != set(cls._learned):
         raise ValueError(f"it lacks what {cls.__name__} learns")
-    for name, kind in cls._learned.items():
-        value = _decode(header["learned"][name], tensors)
-        if not isinstance(value, kind):
+    for name, expected in cls._learned.items():
+        value = _decode(learned[name], tensors)
+        if not isinstance(value, expected):
             raise ValueError(f"{name} is a {type(value).__name__}")
         setattr(calibrator, name, value)
     return calibrator

@@ -10,9 +10,6 @@ from domaincal._typing import Array, ArrayLike, FeatureRows, FloatArray
 from domaincal._validation import (
     check_domains,
     check_features,
-    check_labels,
-    check_logits,
-    check_sample_weight,
     non_finite_features,
     non_finite_logits,
     random_generator,
@@ -40,6 +37,7 @@ from domaincal.calibrators.heads import (
 from domaincal.calibrators.heads.grid_search import no_search
 from domaincal.calibrators.heads.kernel_ridge import KernelMap
 from domaincal.calibrators.heads.neighbours import NeighbourMap
+from domaincal.calibrators.inputs import Inputs, TrainingRows
 from domaincal.calibrators.md_ts_parameters import check_parameters
 from domaincal.calibrators.sorted_logits import SortedLogits
 from domaincal.calibrators.temperature import fit_pooled
@@ -112,6 +110,9 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         that of the final fit and grows with the number of rows.
     head_rows_ : int
         Rows that the head has learned from.
+    feature_columns_ : tuple of str or None
+        Names of the features, where they are known. A data frame with the same columns in another
+        order is put right at prediction; other columns are refused.
     clip_ : (low, high)
     n_iter_ : int
         Passes over all rows for the T_k.
@@ -122,7 +123,8 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
     >>> from domaincal import MultiDomainTemperatureScaling, make_multi_domain
     >>> data, _ = make_multi_domain(n_domains=8, random_state=0)
     >>> calibrator = MultiDomainTemperatureScaling()
-    >>> _ = calibrator.fit(data.logits, data.labels, features=data.features, domains=data.domains)
+    >>> calibrator.fit(data)
+    MultiDomainTemperatureScaling()
     >>> calibrator.predict_confidence(data.logits, features=data.features).shape
     (4000,)
     """
@@ -134,6 +136,7 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         "head_parameters_": dict,
         "head_search_": pd.DataFrame,
         "head_rows_": int,
+        "feature_columns_": (tuple, type(None)),
         "_n_features": int,
         "_of_logits": bool,
         "_guard": TemperatureTarget,
@@ -164,58 +167,30 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         self.nystroem = nystroem
         self.random_state = random_state
 
-    def fit(
-        self,
-        logits: ArrayLike,
-        y: ArrayLike,
-        *,
-        features: ArrayLike | None = None,
-        domains: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> "MultiDomainTemperatureScaling":
-        """Fit T_k on each domain and the map from features to temperatures on all of them.
-
-        Parameters
-        ----------
-        logits : array, shape (n, n_classes)
-            Unnormalised scores; float16, float32 and float64 are read as they are.
-        y : array of class indices, shape (n,)
-            Numbers of the logits' columns, counted from 0.
-        features : array, shape (n, n_features)
-            The network's penultimate embedding of each row.
-        domains : array of integers or strings, shape (n,)
-            The domain of each row.
-        sample_weight : array, shape (n,), optional
-            A weight counts as that many repetitions of the row; for the neighbours of "knn" it
-            says only whether the row is there.
-        """
-        check_parameters(self)
-        z = check_logits(logits)
-        labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
+    def _learn(self, rows: TrainingRows) -> None:
+        z, needed_by = rows.logits, type(self).__name__
         x: FeatureRows = (
             SortedLogits(z)
             if self.features == "logits"
-            else check_features(features, n_rows=len(z), needed_by=type(self).__name__)
+            else check_features(rows.features, n_rows=len(z), needed_by=needed_by)
         )
-        codes, names = check_domains(domains, n_rows=len(z), needed_by=type(self).__name__)
-        weight = check_sample_weight(sample_weight, n_rows=len(z))
+        codes, names = check_domains(rows.domains, n_rows=len(z), needed_by=needed_by)
 
-        fit, used = fit_domains(z, labels, codes, names, weight)
-        pooled = fit_pooled(z, labels, weight)
+        fit, used = fit_domains(rows, codes, names)
+        pooled = fit_pooled(z, rows.labels, rows.weight)
         temperatures = np.where(used, fit.temperature, np.nan)
-        rows = LabelledRows(z, labels, codes, len(names), weight)
+        labelled = LabelledRows(z, rows.labels, codes, len(names), rows.weight)
         limits = self._limits(temperatures, pooled)
         guard = TemperatureTarget(self.target, *limits)
-        problem = self._problem(rows, x, temperatures, pooled, guard)
+        problem = self._problem(labelled, x, temperatures, pooled, guard)
         head = self._fit_head(problem, guard.from_temperature(pooled.temperature)[0])
         predicted = guard.to_temperature(self._check_values(problem, head.head))
         if used.any():
-            warn_of_poor_head(rows, predicted, pooled, head, untried=self._untried())
+            warn_of_poor_head(labelled, predicted, pooled, head, untried=self._untried())
             warn_of_subsample(problem, head, head=self.head, max_rows=self.max_rows)
         else:
             warn_of_no_domain(pooled)
 
-        self._remember(z, labels)
         self.temperature_ = float(pooled.temperature[0])
         self.domain_temperatures_ = by_domain(fit.temperature, names, "temperature")
         self.domain_standard_errors_ = by_domain(fit.standard_error, names, "standard_error")
@@ -226,11 +201,16 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         self.head_parameters_ = head.parameters
         self.head_search_ = head.search
         self.head_rows_ = head.n_rows
-        # What predictions need: parameters may be set anew before the next fit.
+        # What predictions need is kept apart: parameters may be set anew before the next fit.
         self._n_features = x.shape[1]
         self._of_logits = isinstance(x, SortedLogits)
         self._guard = guard
-        return self
+
+    def _check_parameters(self) -> None:
+        check_parameters(self)
+
+    def _remember_features(self, inputs: Inputs) -> None:
+        self.feature_columns_ = None if self._of_logits else inputs.feature_names
 
     @property
     def coef_(self) -> FloatArray:
@@ -288,7 +268,7 @@ class MultiDomainTemperatureScaling(TemperatureCalibrator):
         guard: TemperatureTarget,
     ) -> HeadProblem:
         """The regression, with the NLL of domains held out as its criterion."""
-        codes = np.asarray(rows.group)
+        codes = np.asarray(rows.domain)
 
         def held_out_nll(values: FloatArray, fold: Array) -> FloatArray:
             limits = self._limits(np.where(fold, np.nan, temperatures), pooled)

@@ -17,7 +17,7 @@ _LABEL_WIDTH, _PLOT_WIDTH, _ROW = 130, 260, 15
 _SIDE = 170
 
 
-def card(title: str, facts: dict[str, str], drawing: str = "") -> str:
+def notebook_view(title: str, facts: dict[str, str], drawing: str = "") -> str:
     """HTML of a title, facts by name, and a drawing; all text is escaped here."""
     rows = "".join(
         f'<tr><td style="{_NAME_STYLE}">{escape(name)}</td>'

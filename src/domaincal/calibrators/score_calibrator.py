@@ -7,14 +7,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
-from domaincal._validation import (
-    check_labels,
-    check_logits,
-    check_option,
-    check_sample_weight,
-    non_finite_logits,
-)
-from domaincal.calibrators.base import Calibrator, LearnedTypes
+from domaincal._validation import check_option, non_finite_logits
+from domaincal.calibrators.base import Calibrator, LearnedTypes, PerRow
+from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.notebook_view import draw_maps
 from domaincal.calibrators.score_maps import LineMap, ScoreMap
 from domaincal.calibrators.softmax import (
@@ -54,92 +49,55 @@ class ScoreCalibrator(Calibrator):
     def _check_parameters(self) -> None:
         check_option(self.scheme, "scheme", SCHEMES)
 
-    def fit(
-        self,
-        logits: ArrayLike,
-        y: ArrayLike,
-        *,
-        features: ArrayLike | None = None,
-        domains: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> "ScoreCalibrator":
-        """Learn the map, or the maps, on all rows.
-
-        Parameters
-        ----------
-        logits : array, shape (n, n_classes)
-            Unnormalised scores; float16, float32 and float64 are read as they are.
-        y : array of class indices, shape (n,)
-            Numbers of the logits' columns, counted from 0.
-        features : array, shape (n, n_features), optional
-            Ignored.
-        domains : array of integers or strings, shape (n,), optional
-            Ignored.
-        sample_weight : array, shape (n,), optional
-            A weight counts as that many repetitions of the row.
-        """
-        self._check_parameters()
-        z = check_logits(logits)
-        labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
-        weight = check_sample_weight(sample_weight, n_rows=len(z))
+    def _learn(self, rows: TrainingRows) -> None:
+        weight = rows.weight
         kept = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
         weight = None if weight is None else weight[kept]
         self.maps_ = [
             self._fit_map(scores[kept], hits[kept], weight)
-            for scores, hits in self._scores_and_hits(z, labels)
+            for scores, hits in self._scores_and_hits(rows.logits, rows.labels)
         ]
-        self._remember(z, labels)
-        return self
 
-    def predict_confidence(
-        self,
-        logits: ArrayLike,
-        *,
-        features: ArrayLike | None = None,
-        domains: ArrayLike | None = None,
-    ) -> FloatArray:
-        """Calibrated probability of the predicted class (the argmax of the logits), shape (n,)."""
-        z = self._check(logits)
-        if len(self.maps_) == 1:
-            return self.maps_[0](top_scores(z)[0])
+    def _prepare(
+        self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
+    ) -> PerRow:
+        if len(self.maps_) > 1:
+            return ()
+        scores, predicted = top_scores(logits)
+        return self.maps_[0](scores), predicted
 
-        def confidences(block: slice) -> FloatArray:
-            rows = np.asarray(z[block])
+    def _confidences(self, logits: Array, prepared: PerRow) -> FloatArray:
+        if prepared:
+            confidences: FloatArray = prepared[0]
+            return confidences
+
+        def of_block(block: slice) -> FloatArray:
+            rows = np.asarray(logits[block])
             p = self._one_vs_rest(rows)
             return np.asarray(p[np.arange(len(p)), np.argmax(rows, axis=1)])
 
         with Workers() as workers:
-            out = np.concatenate([*workers.map(confidences, logit_blocks(z))])
+            out = np.concatenate([*workers.map(of_block, logit_blocks(logits))])
         if np.isnan(out).any():
-            raise non_finite_logits(z)
+            raise non_finite_logits(logits)
         return out
 
-    def predict_proba(
-        self,
-        logits: ArrayLike,
-        *,
-        features: ArrayLike | None = None,
-        domains: ArrayLike | None = None,
-    ) -> Array:
-        """Calibrated probabilities, shape (n, n_classes).
+    def _probabilities(self, logits: Array, prepared: PerRow) -> Array:
+        """Probabilities of each row, whose largest may belong to another class than the argmax.
 
-        The largest of a row may belong to another class than the largest logit: a confidence that
-        was mapped below the others stays with the predicted class. float32 for float16 and float32
-        logits, float64 for all else.
+        A confidence that was mapped below the others stays with the predicted class.
         """
-        z = self._check(logits)
-        if len(self.maps_) == 1:
-            scores, predicted = top_scores(z)
-            return with_shared_rest(z, self.maps_[0](scores), predicted)
-        out = np.empty(z.shape, probability_dtype(z))
+        if prepared:
+            return with_shared_rest(logits, *prepared)
+        out = np.empty(logits.shape, probability_dtype(logits))
 
         def fill(block: slice) -> None:
-            out[block] = self._one_vs_rest(np.asarray(z[block]))
+            out[block] = self._one_vs_rest(np.asarray(logits[block]))
 
         with Workers() as workers:
-            list(workers.map(fill, logit_blocks(z)))
+            list(workers.map(fill, logit_blocks(logits)))
         if np.isnan(out).any():
-            raise non_finite_logits(z)
+            raise non_finite_logits(logits)
         return out
 
     def _facts(self) -> dict[str, str]:

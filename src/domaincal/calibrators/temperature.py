@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
-from domaincal._validation import check_labels, check_logits, check_sample_weight
 from domaincal.calibrators.base import LearnedTypes, TemperatureCalibrator
+from domaincal.calibrators.inputs import TrainingRows
 from domaincal.errors import BoundaryWarning
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 
@@ -31,8 +31,8 @@ class TemperatureScaling(TemperatureCalibrator):
     --------
     >>> from domaincal import TemperatureScaling, make_multi_domain
     >>> data, _ = make_multi_domain(n_domains=4, random_state=0)
-    >>> calibrator = TemperatureScaling().fit(data.logits, data.labels)
-    >>> calibrator.predict_proba(data.logits).shape == data.logits.shape
+    >>> calibrator = TemperatureScaling().fit(data)
+    >>> calibrator.predict_proba(data).shape == data.logits.shape
     True
     """
 
@@ -43,39 +43,11 @@ class TemperatureScaling(TemperatureCalibrator):
         "n_iter_": int,
     }
 
-    def fit(
-        self,
-        logits: ArrayLike,
-        y: ArrayLike,
-        *,
-        features: ArrayLike | None = None,
-        domains: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> "TemperatureScaling":
-        """Fit T on all rows.
-
-        Parameters
-        ----------
-        logits : array, shape (n, n_classes)
-            Unnormalised scores; float16, float32 and float64 are read as they are.
-        y : array of class indices, shape (n,)
-            Numbers of the logits' columns, counted from 0.
-        features : array, shape (n, n_features), optional
-            Ignored.
-        domains : array of integers or strings, shape (n,), optional
-            Ignored.
-        sample_weight : array, shape (n,), optional
-            A weight counts as that many repetitions of the row.
-        """
-        z = check_logits(logits)
-        labels = check_labels(y, n_rows=len(z), n_classes=z.shape[1], name="y")
-        weight = check_sample_weight(sample_weight, n_rows=len(z))
-        fit = fit_pooled(z, labels, weight)
-        self._remember(z, labels)
+    def _learn(self, rows: TrainingRows) -> None:
+        fit = fit_pooled(rows.logits, rows.labels, rows.weight)
         self.temperature_ = float(fit.temperature[0])
         self.standard_error_ = float(fit.standard_error[0])
         self.n_iter_ = fit.n_iter
-        return self
 
     def _facts(self) -> dict[str, str]:
         return {
@@ -102,7 +74,7 @@ def fit_pooled(logits: Array, labels: Array, weight: FloatArray | None) -> Tempe
             f"temperature at its bound for all {len(labels)} rows together: T = "
             f"{fit.temperature[0]:.3g}. {why_at_bound(fit)[0]}",
             BoundaryWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return fit
 

@@ -14,7 +14,7 @@ from domaincal.cli.options import (
 
 @click.command(short_help="From one format to another, or into a store.", epilog=DATA_HELP)
 @click.argument("source", type=click.Path(path_type=Path))
-@click.argument("destination", type=click.Path(path_type=Path))
+@click.argument("output", type=click.Path(path_type=Path))
 @probabilities_option
 @click.option("--domain", help="The domain of all rows, for one file a site.")
 @click.option("--append", is_flag=True, help="Add the rows to those of a store.")
@@ -22,16 +22,16 @@ from domaincal.cli.options import (
 @json_option
 def convert(
     source: Path,
-    destination: Path,
+    output: Path,
     probabilities: bool,
     domain: str | None,
     append: bool,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Read rows from SOURCE and write them to DESTINATION.
+    """Read rows from SOURCE and write them to OUTPUT.
 
-    DESTINATION is .npz, .parquet or .csv; without a suffix it is a store, a folder that can grow.
+    OUTPUT is .npz, .parquet or .csv; without a suffix it is a store, a folder that can grow.
 
     \b
     Examples:
@@ -43,16 +43,16 @@ def convert(
     from domaincal.cli.options import described, require_output, size_of
     from domaincal.io.formats import require_writable_format
 
-    require_writable_format(destination)
-    require_output(destination, force=force, grows=append)
-    with working(f"{source} to {destination}"):
+    require_writable_format(output)
+    require_output(output, force=force, grows=append)
+    with working(f"{source} to {output}"):
         data = io.convert(
-            source, destination, probabilities=probabilities, domain=domain, append=append
+            source, output, probabilities=probabilities, domain=domain, append=append
         )
     if as_json:
-        print_json("conversion", {"output": str(destination), "data": described(source, data)})
+        print_json("conversion", {"output": str(output), "data": described(source, data)})
         return
     rows = f"{len(data)} rows"
     if append:
-        rows += f", {len(io.Store(destination))} in all"
-    say(f"{source} to {destination}: {rows}, {size_of(destination)}.")
+        rows += f", {len(io.Store(output))} in all"
+    say(f"{source} to {output}: {rows}, {size_of(output)}.")

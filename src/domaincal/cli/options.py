@@ -67,8 +67,10 @@ class InputData:
             raise InputError(self.lacks(array) + f", {why}.")
 
     def lacks(self, array: str) -> str:
-        """Say that ``array`` is not there, and what might be it."""
-        found = ", ".join(map(repr, self.ignored[:8]))
+        """Text that says which array is missing, and which columns were ignored."""
+        from domaincal._wording import few
+
+        found = few(map(repr, self.ignored), 8)
         others = f" (there are {found}, which are ignored)" if found else ""
         column = {"features": "feature_*"}.get(array, array.removesuffix("s"))
         return f"{self.path} has no {array}, an array of that name or the column {column!r}{others}"
@@ -77,14 +79,14 @@ class InputData:
 def read_input(path: Path, *, probabilities: bool) -> InputData:
     """Read rows, with a word on logits that look like something else."""
     from domaincal.cli.console import say, working
-    from domaincal.io.formats import read_contents
+    from domaincal.io.formats import read_raw
     from domaincal.io.inspection import look_like_probabilities
     from domaincal.io.raw_data import checked
 
     with working(f"reading {path}"):
-        contents = read_contents(path)
-        data = checked(path, contents, probabilities=probabilities)
-        stored = "logits" in contents.arrays and not probabilities
+        raw = read_raw(path)
+        data = checked(path, raw, probabilities=probabilities)
+        stored = "logits" in raw.arrays and not probabilities
         suspicious = stored and look_like_probabilities(data.logits)
     if suspicious:
         say(
@@ -92,7 +94,7 @@ def read_input(path: Path, *, probabilities: bool) -> InputData:
             "probabilities, pass --probabilities.",
             err=True,
         )
-    return InputData(path, data, contents.ignored)
+    return InputData(path, data, raw.ignored)
 
 
 def require_output(path: Path, *, force: bool, grows: bool = False) -> None:

@@ -7,15 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from domaincal._tensors import check_device, host_array, join, move, on_device, place_of, read_only
 from domaincal._typing import Array, ArrayLike, IntArray
 from domaincal._validation import (
     check_class_names,
+    check_column_names,
     check_domains,
     check_features,
     check_labels,
     check_logits,
+    column_names,
 )
 from domaincal._validation.arrays import require_rows
 from domaincal.data.fingerprint import fingerprint
@@ -45,7 +48,9 @@ class CalibrationData:
         Rows of one group belong together across domains, such as one image under several
         corruptions; ``split_halves(data, by="group")`` keeps them on one side.
     class_names : sequence of strings, optional
-        Name of each column of the logits.
+        Name of each column of the logits. By default the columns of a data frame of logits.
+    feature_names : sequence of strings, optional
+        Name of each column of the features. By default the columns of a data frame of features.
     provenance : mapping, optional
         Where the rows come from, in words and numbers that JSON can hold; written to files.
 
@@ -66,6 +71,7 @@ class CalibrationData:
     domains: Array | None = None
     groups: Array | None = None
     class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     _coded: dict[str, tuple[IntArray, Array]] = field(init=False, repr=False)
 
@@ -74,6 +80,9 @@ class CalibrationData:
         def put(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
 
+        for array, key in (("logits", "class_names"), ("features", "feature_names")):
+            if getattr(self, key) is None and isinstance(getattr(self, array), pd.DataFrame):
+                put(key, column_names(getattr(self, array)))
         put("logits", check_logits(self.logits))
         n, n_classes = self.logits.shape
         if self.class_names is not None:
@@ -83,6 +92,8 @@ class CalibrationData:
             put("labels", check_labels(self.labels, n_rows=n, n_classes=n_classes, names=names))
         if self.features is not None:
             put("features", check_features(self.features, n_rows=n, needed_by="CalibrationData"))
+        if self.feature_names is not None:
+            put("feature_names", _checked_feature_names(self.feature_names, self.features))
         coded = {}
         for name in ("domains", "groups"):
             if getattr(self, name) is not None:
@@ -244,6 +255,7 @@ def concatenate(parts: Sequence[CalibrationData]) -> CalibrationData:
         domains=joined("domains"),
         groups=joined("groups"),
         class_names=first.class_names,
+        feature_names=first.feature_names,
         provenance={
             key: value
             for key, value in first.provenance.items()
@@ -262,6 +274,7 @@ def _require_alike(a: CalibrationData, b: CalibrationData, name_a: str, name_b: 
             "device of logits": place_of(data.logits),
             "labels": data.labels is not None,
             "features": None if data.features is None else data.features.shape[1],
+            "feature names": data.feature_names,
             "device of features": place_of(data.features),
             "type of domains": _kind(data.domains),
             "type of groups": _kind(data.groups),
@@ -302,6 +315,16 @@ def _ids(values: ArrayLike, *, n_rows: int, name: str) -> tuple[IntArray, Array]
                 f"use names of at most {_LONGEST_NAME} characters."
             )
     return codes, names.astype(str)
+
+
+def _checked_feature_names(names: Any, features: Array | None) -> tuple[str, ...]:
+    if features is None:
+        raise InputError("feature_names are given, but no features; pass features=... as well.")
+    n_columns = features.shape[1]
+    return check_column_names(
+        names, "feature_names", n_columns=n_columns, columns=f"the features have {n_columns} "
+        "columns", each="feature",
+    )  # fmt: skip
 
 
 def _checked_provenance(provenance: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from domaincal._typing import Array, ArrayLike
 from domaincal._validation import check_option, random_generator
+from domaincal._wording import few
 from domaincal.data.calibration_data import CalibrationData
 from domaincal.errors import InputError
 
@@ -134,10 +135,9 @@ def matching_domains(data: CalibrationData, ood: str | Iterable[Any]) -> Array:
     for asked in [ood] if isinstance(ood, str) else list(ood):
         same = named_by(asked, names.tolist())
         if not same.any():
-            more = f" and {len(names) - 8} more" if len(names) > 8 else ""
             raise InputError(
                 f"ood names {asked!r}, which is no domain of the data; its domains are "
-                f"{', '.join(map(str, names[:8]))}{more}."
+                f"{few(map(str, names), 8)}."
             )
         chosen |= same
     if chosen.all() or not chosen.any():

@@ -4,7 +4,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +13,9 @@ from domaincal._optional import require
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._wording import few
 from domaincal.errors import InputError
+from domaincal.io.csv import ChooseTypes, read_frame
 
-# How numbers that are missing are written; a domain may well be called NA.
-_MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
+_CURE = "name it in exclude=[...], or encode it first"
 
 
 @dataclass(frozen=True)
@@ -89,19 +88,13 @@ def read_domain_table(
     path = Path(path)
     if not path.is_file():
         raise InputError(f"path={str(path)!r} is no file; give a .csv or .parquet table.")
-    frame = _frame(path, (label, domain))
-    given = [] if features is None else list(features)
-    for name in (label, domain, *given, *exclude):
-        if name not in frame:
-            raise InputError(
-                f"{path} has no column {name!r}; it has {few(map(str, frame.columns))}."
-            )
-    chosen = given or [name for name in frame.columns if name not in {label, domain, *exclude}]
-    if not chosen:
-        raise InputError(f"{path} has no columns beside {label!r} and {domain!r}; add features.")
-    leaking = sorted({label, domain} & set(chosen))
-    if leaking:
-        raise InputError(f"features names {leaking[0]!r}, which is the label or the domain.")
+    chosen: list[str] = []
+
+    def choose(columns: list[str]) -> dict[str, type]:
+        chosen.extend(_feature_columns(path, columns, label, domain, features, exclude))
+        return {**dict.fromkeys((label, domain), str), **dict.fromkeys(chosen, float)}
+
+    frame = _read(path, choose)
     numbers = _numbers(frame, chosen, path)
     labels, classes = pd.factorize(_texts(frame, label, path), sort=True)
     return DomainTable(
@@ -113,18 +106,47 @@ def read_domain_table(
     )
 
 
-def _frame(path: Path, names: Sequence[str]) -> pd.DataFrame:
+def _feature_columns(
+    path: Path,
+    columns: list[str],
+    label: str,
+    domain: str,
+    features: Sequence[str] | None,
+    exclude: Sequence[str],
+) -> list[str]:
+    """Columns of the features: those that are named, or all others."""
+    given = [] if features is None else list(features)
+    for name in (label, domain, *given, *exclude):
+        if name not in columns:
+            raise InputError(f"{path} has no column {name!r}; it has {few(columns)}.")
+    chosen = given or [name for name in columns if name not in {label, domain, *exclude}]
+    if not chosen:
+        raise InputError(f"{path} has no columns beside {label!r} and {domain!r}; add features.")
+    leaking = sorted({label, domain} & set(chosen))
+    if leaking:
+        raise InputError(f"features names {leaking[0]!r}, which is the label or the domain.")
+    return chosen
+
+
+def _read(path: Path, choose: ChooseTypes) -> pd.DataFrame:
+    """The chosen columns of a table."""
+    if path.suffix != ".parquet":
+        return read_frame(path, choose, cure=_CURE)[1]
+    require("pyarrow.parquet", extra="parquet", purpose=".parquet")
     with decoding(path, "it must be a table in .csv (header, commas, UTF-8) or .parquet"):
-        if path.suffix == ".parquet":
-            require("pyarrow.parquet", extra="parquet", purpose=".parquet")
-            return pd.read_parquet(path)
-        header = pd.read_csv(path, nrows=0, encoding="utf-8-sig").columns
-        missing = {name: list(_MISSING) for name in header if name not in names}
-        types: dict[Any, Any] = dict.fromkeys(names, str)
-        return pd.read_csv(
-            path, dtype=types, encoding="utf-8-sig", index_col=False, keep_default_na=False,
-            na_values=missing,
-        )  # fmt: skip
+        frame = pd.read_parquet(path)
+    types = choose([str(name) for name in frame.columns])
+    for name, wanted in types.items():
+        column = frame[name]
+        if wanted is float and (
+            not pd.api.types.is_numeric_dtype(column) or column.dtype.kind == "c"
+        ):
+            value = column.dropna().iloc[:1].tolist()
+            raise InputError(
+                f"the column {name!r} contains {(value or [''])[0]!r}; it must hold numbers: "
+                f"{_CURE}."
+            )
+    return frame[list(types)]
 
 
 def _texts(frame: pd.DataFrame, column: str, path: Path) -> Array:
@@ -139,17 +161,6 @@ def _texts(frame: pd.DataFrame, column: str, path: Path) -> Array:
 
 
 def _numbers(frame: pd.DataFrame, columns: Sequence[str], path: Path) -> FloatArray:
-    wrong = [
-        name
-        for name in columns
-        if not pd.api.types.is_numeric_dtype(frame[name]) or frame[name].dtype.kind == "c"
-    ]
-    if wrong:
-        value = frame[wrong[0]].dropna().iloc[:1].tolist()
-        raise InputError(
-            f"{len(wrong)} columns of {path} are no numbers: {few(wrong)} (such as "
-            f"{(value or [''])[0]!r}); pass exclude={wrong[:3]!r}, or encode them first."
-        )
     numbers = frame[list(columns)].to_numpy(np.float64, na_value=np.nan)
     bad = ~np.isfinite(numbers)
     if bad.any():

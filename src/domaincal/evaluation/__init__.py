@@ -1,9 +1,10 @@
-"""Comparing calibrators."""
+"""Fit and score calibrators, domain by domain; tables of scores, predictions, temperatures."""
 
-from domaincal.evaluation.evaluate import evaluate, score_table
+from domaincal.evaluation.evaluate import evaluate
 from domaincal.evaluation.gate import Gate, check_gate
 from domaincal.evaluation.prediction_table import prediction_table
 from domaincal.evaluation.protocols import evaluate_leave_one_domain_out, evaluate_split
+from domaincal.evaluation.score_table import score_table
 from domaincal.evaluation.summary_table import summary_table
 from domaincal.evaluation.temperature_table import temperature_table
 

@@ -15,32 +15,27 @@ Calibrators: TypeAlias = Any
 
 
 def fitted_to(calibrator: Any, data: CalibrationData) -> Any:
-    """A clone of the calibrator, fitted to the data; it remembers the names of the classes."""
+    """A clone of the calibrator, fitted to the data.
+
+    It is given arrays, so that calibrators of users need not know CalibrationData, and the names
+    of classes and features afterwards.
+    """
     y = labels_of(data, "data")
     fitted = clone(calibrator)
-    data = readable_by(fitted, data)
+    data = data if isinstance(fitted, Calibrator) else data.numpy()
     fitted.fit(data.logits, y, features=data.features, domains=data.domains)
     fitted.class_names_ = data.class_names
+    if getattr(fitted, "feature_columns_", ()) is None:
+        fitted.feature_columns_ = data.feature_names
     return fitted
 
 
-def readable_by(calibrator: Any, data: CalibrationData) -> CalibrationData:
-    """The data; for a calibrator that may know nothing of tensors, as numpy arrays."""
-    return data if isinstance(calibrator, Calibrator) else data.numpy()
-
-
-def require_same_classes(fitted: Any, data: CalibrationData) -> None:
-    """Refuse columns that are known to be other classes than those of the fit."""
-    known = getattr(fitted, "class_names_", None)
-    if known is None or data.class_names is None or len(known) != len(data.class_names):
-        return  # a different number of classes is refused by every prediction
-    for fitted_name, name in zip(known, data.class_names, strict=True):
-        if fitted_name != name:
-            raise InputError(
-                "the classes of the data are not those of the fit, or in another order, e.g. "
-                f"{name!r} in place of {fitted_name!r}; bring the columns of the logits into the "
-                "order of the fit."
-            )
+def predicts_at_once(fitted: Any) -> bool:
+    """Whether one call gives all predictions: methods of ours that no subclass has replaced."""
+    return isinstance(fitted, Calibrator) and all(
+        getattr(type(fitted), name) is getattr(Calibrator, name)
+        for name in ("predict_confidence", "predict_proba")
+    )
 
 
 def labels_of(data: CalibrationData, argument: str) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array, Track
+from domaincal._wording import few
 from domaincal.data import CalibrationData
 from domaincal.data.splits import (
     SplitBy,
@@ -18,8 +19,8 @@ from domaincal.data.splits import (
     rows_of,
 )
 from domaincal.errors import InputError, SmallDomainWarning
-from domaincal.evaluation.evaluate import score_table
 from domaincal.evaluation.fitting import Calibrators, fitted_to, labels_of, named
+from domaincal.evaluation.score_table import score_table
 
 
 def evaluate_split(
@@ -211,9 +212,8 @@ def _warn_of_unscored(data: CalibrationData, scored: Array, *, stacklevel: int) 
     codes, names = data.domain_codes
     missing = np.delete(names, np.unique(codes[scored])).tolist()
     if missing:
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         warnings.warn(
-            f"no row is left to score in {', '.join(map(repr, missing[:5]))}{more}: all of "
+            f"no row is left to score in {few(map(repr, missing), 5)}: all of "
             "theirs are in the half that is fitted; add rows, or merge domains.",
             SmallDomainWarning,
             stacklevel=stacklevel,

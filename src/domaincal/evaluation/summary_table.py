@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from domaincal.evaluation.evaluate import COLUMNS
+from domaincal.evaluation.score_table import COLUMNS
 
 _SCORES = COLUMNS[3:]
 

@@ -7,9 +7,12 @@ import pandas as pd
 
 from domaincal._tensors import host_array
 from domaincal.calibrators import DomainTemperatureScaling
+from domaincal.calibrators.base import Calibrator
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
-from domaincal.evaluation.fitting import labels_of, readable_by, require_same_classes
+from domaincal.evaluation.fitting import labels_of
+from domaincal.evaluation.score_table import temperature_spread
+from domaincal.metrics.domains import domain_rows
 
 
 def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
@@ -26,34 +29,23 @@ def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
     --------
     >>> import domaincal as dc
     >>> data, _ = dc.make_multi_domain(n_domains=3, random_state=0)
-    >>> fitted = dc.TemperatureScaling().fit(data.logits, data.labels)
+    >>> fitted = dc.TemperatureScaling().fit(data)
     >>> table = dc.temperature_table(fitted, data)
     >>> bool((table["predicted"] == fitted.temperature_).all())
     True
     """
-    y = labels_of(data, "data")
+    labels_of(data, "data")
     if not hasattr(fitted, "predict_temperature"):
         raise InputError(f"{type(fitted).__name__} has no temperature.")
-    require_same_classes(fitted, data)
-    own = DomainTemperatureScaling().fit(data.logits, y, domains=data.domains)
+    own = DomainTemperatureScaling().fit(data)
     learned = own.domain_temperatures_
     columns = {
         "domain": learned.index, "n": np.bincount(data.domain_codes[0]),
         "learned": learned.to_numpy(), "standard_error": own.domain_standard_errors_.to_numpy(),
     }  # fmt: skip
-    return pd.DataFrame(columns).join(predicted_temperatures(fitted, data), on="domain")
-
-
-def predicted_temperatures(fitted: Any, data: CalibrationData) -> pd.DataFrame:
-    """Median, 5% and 95% of the temperatures of each domain's rows."""
-    rows = readable_by(fitted, data)
-    predicted = fitted.predict_temperature(
-        rows.logits, features=rows.features, domains=rows.domains
+    rows = data if isinstance(fitted, Calibrator) else data.numpy()
+    predicted = host_array(
+        fitted.predict_temperature(rows.logits, features=rows.features, domains=rows.domains)
     )
-    codes, names = data.domain_codes
-    grouped = pd.Series(host_array(predicted)).groupby(codes)
-    table = pd.DataFrame({
-        "predicted": grouped.median(), "low": grouped.quantile(0.05),
-        "high": grouped.quantile(0.95),
-    })  # fmt: skip
-    return table.set_axis(pd.Index(names, name="domain"))
+    spread = [temperature_spread(predicted[own]) for _, own in domain_rows(*data.domain_codes)]
+    return pd.concat([pd.DataFrame(columns), pd.DataFrame(spread)], axis=1)

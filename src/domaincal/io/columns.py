@@ -26,7 +26,7 @@ class Layout:
     blocks : dict from "logits" (or "probabilities") and "features" to column names
         In the order of the classes and features.
     single : dict from "labels", "domains", "groups" to a column name
-    class_names : tuple of str, optional
+    class_names, feature_names : tuple of str, optional
         What follows the prefix, unless these are numbers.
     ignored : tuple of str
         All other columns.
@@ -35,6 +35,7 @@ class Layout:
     blocks: dict[str, tuple[str, ...]]
     single: dict[str, str]
     class_names: tuple[str, ...] | None
+    feature_names: tuple[str, ...] | None
     ignored: tuple[str, ...]
 
 
@@ -58,11 +59,12 @@ def layout_of(columns: Sequence[str], class_names: tuple[str, ...] | None = None
     if "logits" in blocks:  # with both, logits say more: probabilities round to 0 and 1
         blocks.pop("probabilities", None)
     if class_names is None and scores in blocks:
-        names = tuple(name.removeprefix(PREFIXES[scores]) for name in blocks[scores])
-        class_names = None if _all_numbers(names) else names
+        class_names = _names(blocks[scores], PREFIXES[scores])
+    feature_names = _names(blocks.get("features", ()), PREFIXES["features"])
     single = {array: name for array, name in SINGLE.items() if name in columns}
     used = {name for names in blocks.values() for name in names} | set(single.values())
-    return Layout(blocks, single, class_names, tuple(name for name in columns if name not in used))
+    ignored = tuple(name for name in columns if name not in used)
+    return Layout(blocks, single, class_names, feature_names, ignored)
 
 
 def frame_of(data: CalibrationData) -> pd.DataFrame:
@@ -70,7 +72,7 @@ def frame_of(data: CalibrationData) -> pd.DataFrame:
     names = data.class_names
     parts = [single_columns(data, names), block_frame("logits", data.logits, names)]
     if data.features is not None:
-        parts.append(block_frame("features", data.features))
+        parts.append(block_frame("features", data.features, data.feature_names))
     return pd.concat(parts, axis=1)
 
 
@@ -98,6 +100,12 @@ def require_names_that_csv_can_hold(class_names: tuple[str, ...] | None) -> None
             f"class_names are numbers ({', '.join(class_names[:5])}), which a table without a "
             "description would take for the columns' own; write .npz or .parquet instead."
         )
+
+
+def _names(columns: Sequence[str], prefix: str) -> tuple[str, ...] | None:
+    """What follows the prefix; None where the columns are numbered."""
+    names = tuple(name.removeprefix(prefix) for name in columns)
+    return None if _all_numbers(names) else names
 
 
 def _named(found: list[str], prefix: str, class_names: tuple[str, ...]) -> tuple[str, ...]:

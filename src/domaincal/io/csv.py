@@ -1,9 +1,12 @@
 """``.csv``: columns ``logit_*`` or ``prob_*``, ``feature_*``, ``label``, ``domain``, ``group``."""
 
 import csv
+import gzip
+import io
 import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -18,26 +21,48 @@ from domaincal.io.columns import (
     layout_of,
     require_names_that_csv_can_hold,
 )
-from domaincal.io.raw_data import Contents
+from domaincal.io.raw_data import RawData
 
-# With or without the mark that spreadsheets put in front.
+# With or without the byte order mark that spreadsheets write.
 _ENCODING = "utf-8-sig"
-# How numbers that are missing are written; a domain may well be called NA.
+# How missing numbers are written; a domain may well be called NA.
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
 
+#: From the header to the type, ``float`` or ``str``, of the columns to keep.
+ChooseTypes = Callable[[list[str]], Mapping[str, type]]
 
-def read_csv(path: Path) -> Contents:
+
+def read_frame(
+    path: Path, choose: ChooseTypes, *, cure: str = ""
+) -> tuple[list[str], pd.DataFrame]:
+    """Header of a csv file, compressed or not, and the columns that ``choose`` wants of it.
+
+    Columns of type ``float`` hold float64, with NaN where a cell is missing; those of type ``str``
+    the text of each cell, as it is written. The file is opened once.
+    """
+    opened: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    with opened(path, "rb") as file, decoding(path, "it needs a header, commas and UTF-8"):
+        header = _header(path, file)
+        types = choose(header)
+        if not types:
+            return header, pd.DataFrame()
+        return header, _columns(path, file, header, types, cure)
+
+
+def read_csv(path: Path) -> RawData:
     """Columns of a csv file; a column of whole numbers holds integers, any other text strings."""
-    with open(path, "rb"), decoding(path, "it needs a header, commas and UTF-8"):
-        with open(path, encoding=_ENCODING, newline="") as file:
-            columns = [name.lstrip() for name in next(csv.reader(file), [])]
-        other = next((mark for mark in ";\t|" if len(columns) == 1 and mark in columns[0]), None)
-        if other is not None:
-            raise FileFormatError(f"{path} is separated by {other!r}; save it with commas.")
-        layout = layout_of(columns)
-        if not layout.blocks:
-            return Contents(".csv", {}, ignored=tuple(columns))
-        frame = _frame(path, columns, layout)
+    layouts: list[Layout] = []
+
+    def choose(header: list[str]) -> dict[str, type]:
+        layouts.append(layout_of(header))
+        numbers = [name for names in layouts[0].blocks.values() for name in names]
+        texts = layouts[0].single.values() if numbers else ()
+        return {**dict.fromkeys(texts, str), **dict.fromkeys(numbers, float)}
+
+    header, frame = read_frame(path, choose)
+    (layout,) = layouts
+    if not layout.blocks:
+        return RawData(".csv", {}, ignored=tuple(header))
     arrays: dict[str, Array] = {
         array: frame[list(names)].to_numpy(np.float64) for array, names in layout.blocks.items()
     }
@@ -49,7 +74,10 @@ def read_csv(path: Path) -> Contents:
             arrays[array] = _labels(texts, layout.class_names)
         else:
             arrays[array] = _numbers_or_texts(texts)
-    return Contents(".csv", arrays, class_names=layout.class_names, ignored=layout.ignored)
+    return RawData(
+        ".csv", arrays, class_names=layout.class_names, feature_names=layout.feature_names,
+        ignored=layout.ignored,
+    )  # fmt: skip
 
 
 def write_csv(data: CalibrationData, path: Path) -> None:
@@ -72,40 +100,74 @@ def save_csv(path: Path, frame: pd.DataFrame) -> None:
         frame.to_csv(file, index=False, lineterminator="\n")
 
 
-def _frame(path: Path, columns: list[str], layout: Layout) -> pd.DataFrame:
-    numeric = [name for names in layout.blocks.values() for name in names]
+def _header(path: Path, file: IO[bytes]) -> list[str]:
+    """Names of the columns; the file is left at its start."""
+    text = io.TextIOWrapper(file, encoding=_ENCODING, newline="")
+    columns = [name.strip() for name in next(csv.reader(text), [])]
+    text.detach()
+    file.seek(0)
+    if not columns:
+        raise FileFormatError(f"{path} is empty; it needs a header.")
+    other = next((mark for mark in ";\t|" if len(columns) == 1 and mark in columns[0]), None)
+    if other is not None:
+        raise FileFormatError(f"{path} is separated by {other!r}; save it with commas.")
+    return columns
+
+
+def _different(header: list[str]) -> list[str]:
+    """Names of which no two are the same, as pandas wants them: a repeated one gets a number."""
+    seen: dict[str, int] = {}
+    out = []
+    for name in header:
+        seen[name] = seen.get(name, -1) + 1
+        out.append(f"{name}\0{seen[name]}" if seen[name] else name)
+    return out
+
+
+def _columns(
+    path: Path, file: IO[bytes], header: list[str], types: Mapping[str, type], cure: str
+) -> pd.DataFrame:
+    numbers = [name for name, wanted in types.items() if wanted is float]
+    header = _different(header)
     options: dict[str, Any] = {
-        "encoding": _ENCODING, "index_col": False, "names": columns, "header": 0,
-        "keep_default_na": False, "na_values": {name: list(_MISSING) for name in numeric},
+        "encoding": _ENCODING, "index_col": False, "names": header, "header": 0,
+        "keep_default_na": False, "na_values": {name: list(_MISSING) for name in numbers},
     }  # fmt: skip
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):  # later ones always read exactly
         options["float_precision"] = "round_trip"
-    # All columns, for only then are rows with more cells than the header an error.
-    types = {**dict.fromkeys(columns, object), **dict.fromkeys(numeric, np.float64)}
+    # All columns are read: only then are rows with more cells than the header an error.
+    dtypes = {**dict.fromkeys(header, object), **dict.fromkeys(numbers, np.float64)}
     with warnings.catch_warnings():
-        # A row with more cells than the header has.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            frame: pd.DataFrame = pd.read_csv(path, dtype=types, **options)
-            return frame
+            frame: pd.DataFrame = pd.read_csv(file, dtype=dtypes, **options)
+            return frame[list(types)]
         except pd.errors.ParserWarning as error:
             raise FileFormatError(
-                f"{path} has rows with more cells than its header, which has {len(columns)}; check "
+                f"{path} has rows with more cells than its header, which has {len(header)}; check "
                 "the commas."
             ) from error
         except ValueError as error:
             if isinstance(error, UnicodeDecodeError | pd.errors.ParserError):
                 raise
-            cells = pd.read_csv(path, dtype=object, **options)
-    for name in numeric:
+        file.seek(0)
+        cells = pd.read_csv(file, dtype=object, **options)
+    raise _not_a_number(path, cells, numbers, cure)
+
+
+def _not_a_number(
+    path: Path, cells: pd.DataFrame, numbers: list[str], cure: str
+) -> FileFormatError | InputError:
+    """The error for columns that should hold numbers: the first cell that is none."""
+    for name in numbers:
         wrong = pd.to_numeric(cells[name], errors="coerce").isna() & cells[name].notna()
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise InputError(
+            return InputError(
                 f"the column {name!r} contains {cells[name].iloc[row]!r} in row {row}; it must "
-                "hold numbers."
+                f"hold numbers{cure and ': ' + cure}."
             )
-    raise FileFormatError(f"{path} is no readable .csv file.")
+    return FileFormatError(f"{path} is no readable .csv file.")
 
 
 def _texts(cells: "pd.Series[Any]", column: str) -> "pd.Series[Any]":
@@ -136,5 +198,5 @@ def _labels(texts: "pd.Series[Any]", class_names: tuple[str, ...] | None) -> Arr
             f"the column 'label' holds names of classes ({texts[named].iloc[0]!r}) and others "
             f"({texts[~named].iloc[0]!r} in row {int(np.argmin(named))}); use one or the other."
         )
-    # 9.0, as pandas writes whole numbers beside missing ones.
+    # pandas writes whole numbers beside missing ones as 9.0.
     return _numbers_or_texts(texts.str.replace(r"^([0-9]+)\.0*$", r"\1", regex=True))

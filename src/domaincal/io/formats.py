@@ -9,17 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from domaincal._files import DAMAGED, decoding
+from domaincal._wording import few
 from domaincal.data import CalibrationData
 from domaincal.errors import DomaincalWarning, FileFormatError, InputError
 from domaincal.io.csv import read_csv, write_csv
 from domaincal.io.npy import read_npy_file
 from domaincal.io.npz import read_npz, write_npz
 from domaincal.io.parquet import read_parquet, require_pyarrow, write_parquet
-from domaincal.io.raw_data import ARRAYS, Contents, checked
+from domaincal.io.raw_data import ARRAYS, RawData, checked
 from domaincal.io.store import Store
 from domaincal.io.tensor_files import read_pt, read_safetensors
 
-_READERS: dict[str, Callable[[Path], Contents]] = {
+_READERS: dict[str, Callable[[Path], RawData]] = {
     ".npz": read_npz,
     ".csv": read_csv,
     ".parquet": read_parquet,
@@ -61,8 +62,8 @@ def read(
     ...     dc.read(folder + "/scores.npz")
     CalibrationData(300 rows, 10 classes, 16 features, 3 domains)
     """
-    contents = read_contents(path, verify=verify)
-    return checked(path, contents, probabilities=probabilities)
+    raw = read_raw(path, verify=verify)
+    return checked(path, raw, probabilities=probabilities)
 
 
 def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
@@ -102,7 +103,7 @@ def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
 
 def convert(
     source: str | os.PathLike[str],
-    destination: str | os.PathLike[str],
+    output: str | os.PathLike[str],
     *,
     probabilities: bool = False,
     domain: str | None = None,
@@ -112,14 +113,14 @@ def convert(
 
     Parameters
     ----------
-    source, destination : path
+    source, output : path
         See :func:`read` and :func:`write`.
     probabilities : bool, default False
         What the source calls logits are probabilities.
     domain : str, optional
         The domain of all rows, in place of what the source says: for one file a site.
     append : bool, default False
-        Add the rows to those of the destination, a :class:`Store`.
+        Add the rows to those of the output, a :class:`Store`.
 
     Returns
     -------
@@ -135,30 +136,30 @@ def convert(
     ...     dc.convert(folder + "/scores.csv", folder + "/scores.npz")
     CalibrationData(300 rows, 10 classes, 16 features, 3 domains)
     """
-    destination = Path(destination)
-    require_writable_format(destination)
-    if append and not _is_store(destination):
+    output = Path(output)
+    require_writable_format(output)
+    if append and not _is_store(output):
         raise InputError(
-            f"{destination} is no store, and only a store can grow; give a name without suffix."
+            f"{output} is no store, and only a store can grow; give a name without suffix."
         )
-    contents = read_contents(source)
-    data = checked(source, contents, probabilities=probabilities)
-    if contents.ignored:
+    raw = read_raw(source)
+    data = checked(source, raw, probabilities=probabilities)
+    if raw.ignored:
         warnings.warn(
-            f"{', '.join(map(repr, contents.ignored[:8]))} of {source} are left out.",
+            f"{few(map(repr, raw.ignored), 8)} of {source} are left out.",
             DomaincalWarning,
             stacklevel=2,
         )
     if domain is not None:
         data = replace(data, domains=np.full(len(data), domain))
     if append:
-        Store(destination).append(data)
+        Store(output).append(data)
     else:
-        write(data, destination)
+        write(data, output)
     return data
 
 
-def read_contents(path: str | os.PathLike[str], *, verify: bool = False) -> Contents:
+def read_raw(path: str | os.PathLike[str], *, verify: bool = False) -> RawData:
     """What a file holds, before it is checked."""
     path = Path(path)
     suffix = path.suffix.lower()
@@ -209,9 +210,9 @@ def _is_store(path: Path) -> bool:
     return path.is_dir() or (path.suffix == "" and not path.is_file())
 
 
-def _read_folder(path: Path) -> Contents:
+def _read_folder(path: Path) -> RawData:
     """Arrays that somebody saved one by one."""
     found = {p.stem: p for p in path.glob("*.npy")}
     arrays = {name: read_npy_file(found[name]) for name in ARRAYS if name in found}
     ignored = tuple(sorted(p.name for p in path.iterdir() if p.stem not in arrays))
-    return Contents("folder of .npy", arrays, ignored=ignored)
+    return RawData("folder of .npy", arrays, ignored=ignored)

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array
-from domaincal.calibrators.domain_temperature import MINIMUM_ROWS
 from domaincal.data import CalibrationData
-from domaincal.io.formats import read_contents
-from domaincal.io.raw_data import Contents, checked
+from domaincal.io.formats import read_raw
+from domaincal.io.raw_data import RawData, checked
 from domaincal.kernels import numpy_kernels
+from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
 # Logits so far below the largest of their row are masks, not scores.
 _MASK = 1e4
@@ -79,28 +79,28 @@ def inspect(
     >>> found.n_rows, found.domains["n"].tolist(), found.odd
     (300, [100, 100, 100], ())
     """
-    contents = read_contents(path, verify=verify)
-    data = checked(path, contents, probabilities=probabilities, check_finite=False)
+    raw = read_raw(path, verify=verify)
+    data = checked(path, raw, probabilities=probabilities, check_finite=False)
     with np.errstate(over="ignore", invalid="ignore"):  # huge values are odd, not an error
         rows = _RowFacts.of(data)
         table = _by_domain(data, rows)
-        odd = tuple(_oddities(data, contents, rows, table))
+        odd = tuple(_oddities(data, raw, rows, table))
     return Inspection(
         path=str(Path(path)),
-        format=contents.kind,
+        format=raw.format,
         n_rows=len(data),
         n_classes=data.logits.shape[1],
         n_features=None if data.features is None else data.features.shape[1],
         arrays={
             name: str(values.dtype) if values.dtype.kind in "fiub" else "strings"
-            for name, values in contents.arrays.items()
+            for name, values in raw.arrays.items()
         },
         class_names=data.class_names,
         provenance=dict(data.provenance),
         fingerprint=data.fingerprint(),
         domains=table,
         odd=odd,
-        ignored=contents.ignored,
+        ignored=raw.ignored,
     )
 
 
@@ -159,7 +159,7 @@ def _by_domain(data: CalibrationData, rows: _RowFacts) -> pd.DataFrame:
 
 
 def _oddities(
-    data: CalibrationData, contents: Contents, rows: _RowFacts, table: pd.DataFrame
+    data: CalibrationData, raw: RawData, rows: _RowFacts, table: pd.DataFrame
 ) -> list[str]:
     found = []
 
@@ -170,7 +170,7 @@ def _oddities(
     n_classes = data.logits.shape[1]
     bad = int((~rows.finite).sum())
     say(f"{bad} rows hold values that are not finite: drop them.", when=bad)
-    stored = contents.arrays.get("logits")
+    stored = raw.arrays.get("logits")
     say(
         "the logits are >= 0 and sum to 1 in each row: if they are probabilities, say so "
         "(--probabilities, or probabilities=True).",

@@ -14,14 +14,14 @@ from domaincal._typing import Array
 from domaincal.data import CalibrationData
 from domaincal.errors import FileFormatError, InputError
 from domaincal.io.columns import SINGLE, frame_of, layout_of
-from domaincal.io.raw_data import Contents, require_plausible_size
+from domaincal.io.raw_data import RawData, require_plausible_size
 
 _KEY = b"domaincal"
 _ROWS_AT_A_TIME = 1 << 14
 _TEXTS = ("string", "large_string")
 
 
-def read_parquet(path: Path, *, verify: bool = False) -> Contents:
+def read_parquet(path: Path, *, verify: bool = False) -> RawData:
     """Columns of a parquet file; ``verify`` compares the checksums of its pages."""
     parquet = require_pyarrow()
     with open(path, "rb") as source, decoding(path, DAMAGED):
@@ -57,7 +57,7 @@ def require_pyarrow() -> Any:
     return require("pyarrow.parquet", extra="parquet", purpose=".parquet")
 
 
-def _contents(path: Path, file: Any) -> Contents:
+def _contents(path: Path, file: Any) -> RawData:
     description = _description(file.schema_arrow.metadata, path)
     names = description.get("class_names")
     layout = layout_of(file.schema_arrow.names, None if names is None else tuple(names))
@@ -83,8 +83,8 @@ def _contents(path: Path, file: Any) -> Contents:
         if array == "labels" and values.null_count == n_rows:
             continue  # a column for labels that nobody knows yet
         arrays[array] = _values(values.combine_chunks(), column, 0)
-    return Contents(
-        ".parquet", arrays, class_names=layout.class_names,
+    return RawData(
+        ".parquet", arrays, class_names=layout.class_names, feature_names=layout.feature_names,
         provenance=description.get("provenance", {}), ignored=layout.ignored,
     )  # fmt: skip
 

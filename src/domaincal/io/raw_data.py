@@ -1,4 +1,4 @@
-"""What a file holds, before it is checked."""
+"""Arrays of a file, before they are checked."""
 
 import os
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from typing import Any
 
 from domaincal._typing import Array
 from domaincal._validation import require_finite_features, require_finite_logits
+from domaincal._wording import few
 from domaincal.data import CalibrationData, logits_from_probabilities
 from domaincal.errors import FileFormatError, InputError
 
@@ -21,23 +22,24 @@ _UNPACKED_TIMES = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Contents:
-    """Arrays by name, and what describes them.
+class RawData:
+    """Arrays of a file by name, and what describes them.
 
     Attributes
     ----------
-    kind : str
+    format : str
         The format, in words.
     arrays : mapping from some of ``ARRAYS``
-    class_names, provenance
+    class_names, feature_names, provenance
         As in :class:`CalibrationData`.
     ignored : tuple of str
-        What else is in the file.
+        Names of everything else in the file.
     """
 
-    kind: str
+    format: str
     arrays: Mapping[str, Array]
     class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
 
@@ -51,12 +53,15 @@ class Contents:
         elif stored is not None:
             given["logits"] = logits_from_probabilities(stored)
         else:
-            found = ", ".join(map(repr, [*given, *self.ignored][:12]))
+            found = few(map(repr, [*given, *self.ignored]), 12)
             raise InputError(
                 f"there are no logits in it (found: {found or 'nothing'}); name the scores of the "
                 "classes 'logits' (columns 'logit_*'), or 'probabilities' (columns 'prob_*')."
             )
-        data = CalibrationData(**given, class_names=self.class_names, provenance=self.provenance)
+        data = CalibrationData(
+            **given, class_names=self.class_names, provenance=self.provenance,
+            feature_names=self.feature_names if "features" in given else None,
+        )  # fmt: skip
         if check_finite:
             require_finite_logits(data.logits)
             if data.features is not None:
@@ -66,14 +71,14 @@ class Contents:
 
 def checked(
     path: str | os.PathLike[str],
-    contents: Contents,
+    raw: RawData,
     *,
     probabilities: bool = False,
     check_finite: bool = True,
 ) -> CalibrationData:
     """The rows of a file; what is wrong with them is said with its name."""
     try:
-        return contents.to_data(probabilities=probabilities, check_finite=check_finite)
+        return raw.to_data(probabilities=probabilities, check_finite=check_finite)
     except InputError as error:
         raise FileFormatError(f"{path}: {error}") from error
 

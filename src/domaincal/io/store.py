@@ -1,4 +1,4 @@
-"""The store: a folder of shards for large sets, which grows and survives being killed."""
+"""The store: a folder of shards for large data sets; appends are atomic."""
 
 import hashlib
 import os
@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock
 
-from domaincal._files import DAMAGED, atomic_file, atomic_folder, decoding, locked_folder
+from domaincal._files import DAMAGED, atomic_file, atomic_folder, decoding
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
 from domaincal.errors import FileFormatError, InputError
 from domaincal.io.npy import read_into, read_npy_header, write_npy
-from domaincal.io.raw_data import Contents, arrays_of, checked
+from domaincal.io.raw_data import RawData, arrays_of, checked
 from domaincal.io.store_meta import (
     CODED,
     SHARD_NAME,
@@ -27,19 +28,20 @@ from domaincal.io.store_meta import (
 )
 
 _META = "meta.json"
+_LOCK = ".lock"
 
 
 class Store:
-    """A folder of shards: ``part-00000/logits.npy`` and so on, and ``meta.json``.
+    """A folder of ``meta.json`` and shards: ``part-00000/logits.npy`` and so on.
 
-    A shard counts from the moment that ``meta.json`` names it: a writer killed at any time leaves
-    all rows of before, and nothing else that is read. Appends from several processes wait for each
-    other.
+    Only shards that ``meta.json`` lists are read. A writer that is killed leaves the store as it
+    was before. Writers in several processes wait for each other: they lock the file ``.lock`` in
+    the folder.
 
     Parameters
     ----------
     path : path of the folder
-        It need not exist: the first :meth:`append` makes it.
+        The first :meth:`append` creates it if it does not exist.
 
     Examples
     --------
@@ -47,7 +49,7 @@ class Store:
     >>> data, _ = dc.make_multi_domain(n_domains=3, n_rows=100, random_state=0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = dc.Store(folder + "/scores")
-    ...     for start in range(len(store), 300, 100):  # a killed loop goes on where it was
+    ...     for start in range(len(store), 300, 100):  # resumes after an interruption
     ...         store.append(data.select(slice(start, start + 100)))
     ...     print(len(store), store.read())
     300 CalibrationData(300 rows, 10 classes, 16 features, 3 domains)
@@ -60,52 +62,52 @@ class Store:
         return f"Store({str(self.path)!r})"
 
     def __len__(self) -> int:
-        """Rows in the store; 0 if there is none yet."""
+        """Number of rows; 0 if the store does not exist yet."""
         return sum(shard.n_rows for shard in self._meta().shards) if self.path.exists() else 0
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Where the rows come from, as far as all of them agree."""
+        """Origin of the rows: the entries that all appended data have in common."""
         return dict(self._meta().provenance)
 
     def labels(self) -> Array | None:
-        """Labels of all rows, if there are any, without reading anything else."""
+        """Labels of all rows, or None; nothing else is read."""
         meta = self._meta()
         return self._array(meta, "labels") if "labels" in meta.columns else None
 
     def domains(self) -> Array | None:
-        """Domains of all rows, if there are any, without reading anything else."""
+        """Domains of all rows, or None; nothing else is read."""
         meta = self._meta()
         return self._names(meta, "domains", meta.domain_names)
 
     def groups(self) -> Array | None:
-        """Groups of all rows, if there are any, without reading anything else."""
+        """Groups of all rows, or None; nothing else is read."""
         meta = self._meta()
         return self._names(meta, "groups", meta.group_names)
 
     def append(self, data: CalibrationData, *, at: int | None = None) -> None:
-        """Add rows as one more shard; they have the classes and features of those before.
+        """Add rows as a new shard; their arrays, classes and features must match the store.
 
-        Numbers are widened to the types of the store, and refused where they would lose digits.
-        Of the provenance, what all rows agree on is kept.
+        Numbers are converted to the dtypes of the store if that is exact, else it is an error.
+        Provenance keeps the entries that all rows have in common.
 
         Parameters
         ----------
         data : CalibrationData
         at : int, optional
-            Rows that the store must have before: where another process has added some, it is
-            refused.
+            Number of rows that the store must have before; another number, such as after an append
+            by another process, is an error.
         """
         arrays_of(data)
         data = data.numpy()
         if at or not self._create(data):
-            with locked_folder(self.path):
+            with self._lock():
                 meta = self._meta()
                 found = sum(shard.n_rows for shard in meta.shards)
                 if at not in (None, found):
                     raise InputError(
-                        f"{self.path} has {found} rows and not {at}: somebody else writes to it; "
-                        "let one of you go on."
+                        f"{self.path} has {found} rows instead of {at}: another process appends to "
+                        "it; run one at a time."
                     )
                 data = widened(data, meta)
                 named, codes = describe(data, meta)
@@ -113,16 +115,21 @@ class Store:
                 self._commit(replace(named, shards=meta.shards), data, codes, keep=True)
 
     def write(self, data: CalibrationData) -> None:
-        """Make these the only rows of the store."""
+        """Replace all rows of the store by these."""
         arrays_of(data)
         data = data.numpy()
         if not self._create(data):
-            with locked_folder(self.path):
+            with self._lock():
                 named, codes = describe(data)
                 self._commit(replace(named, shards=self._meta().shards), data, codes, keep=False)
 
+    def _lock(self) -> FileLock:
+        """Exclusive lock of the writers; it ends with the process."""
+        self._meta()  # of an existing store: some versions of filelock create a missing folder
+        return FileLock(self.path / _LOCK)
+
     def _create(self, data: CalibrationData) -> bool:
-        """A new store of these rows; False where there is one already."""
+        """Create a store of these rows; False if it exists already."""
         if self.path.exists():
             return False
         named, codes = describe(data)
@@ -132,15 +139,15 @@ class Store:
         except OSError:
             if not self.path.exists():
                 raise
-            return False  # another process was the first
+            return False  # another process created it first
         return True
 
     def read(self, *, verify: bool = False) -> CalibrationData:
-        """All rows, in memory; with ``verify``, after their checksums were compared."""
+        """All rows, in memory; with ``verify``, checksums are compared first."""
         return checked(self.path, self.contents(verify=verify))
 
-    def contents(self, *, verify: bool = False) -> Contents:
-        """All rows, as they are stored."""
+    def contents(self, *, verify: bool = False) -> RawData:
+        """All rows as they are stored, before validation."""
         while True:
             meta = self._meta()
             try:
@@ -150,33 +157,34 @@ class Store:
                     return self._contents(meta)
             except FileFormatError:
                 if self._meta() == meta:
-                    raise  # else another process has replaced the rows meanwhile
+                    raise  # otherwise another process has replaced the rows: read again
 
     def check(self) -> None:
-        """Look whether every file is there and as long as it should be; raise where one is not."""
+        """Raise FileFormatError if a file is missing or its size is wrong."""
         meta = self._meta()
         with decoding(self.path, DAMAGED):
             for name in meta.columns:
                 self._require_bytes(meta, name)
 
     def verify(self) -> None:
-        """Compare every file with its checksum; raise where one differs."""
+        """Raise FileFormatError if the checksum of a file differs."""
         self._verify(self._meta())
 
-    def _contents(self, meta: StoreMeta) -> Contents:
+    def _contents(self, meta: StoreMeta) -> RawData:
         arrays: dict[str, Array] = {}
         for name in meta.columns:
             arrays[name] = self._array(meta, name)
         for name, key in CODED.items():
             if name in arrays:
                 arrays[name] = self._decoded(arrays[name], getattr(meta, key), name)
-        return Contents(
+        return RawData(
             "store", arrays, provenance=meta.provenance,
             class_names=None if meta.class_names is None else tuple(meta.class_names),
+            feature_names=None if meta.feature_names is None else tuple(meta.feature_names),
         )  # fmt: skip
 
     def _array(self, meta: StoreMeta, name: str) -> Array:
-        """One array of all rows; codes as they are."""
+        """One array of all rows; domains and groups as codes."""
         total, columns = sum(shard.n_rows for shard in meta.shards), meta.columns[name]
         self._require_bytes(meta, name)
         out = np.empty((total,) if columns is None else (total, columns), meta.dtypes[name])
@@ -189,7 +197,7 @@ class Store:
     def _verify(self, meta: StoreMeta) -> None:
         if self._read_meta()[1] != meta.checksum():
             raise FileFormatError(
-                f"{self.path / _META} has another checksum than was written: it has changed since; "
+                f"{self.path / _META} has changed since it was written: its checksum differs; "
                 "restore it, or write the store again."
             )
         for shard in meta.shards:
@@ -199,18 +207,18 @@ class Store:
                     found = hashlib.file_digest(file, "sha256").hexdigest()
                 if found != expected:
                     raise FileFormatError(
-                        f"{path} has the checksum {found[:12]}..., but {expected[:12]}... was "
-                        "written: it has changed since; restore it, or write the store again."
+                        f"{path} has changed since it was written: its checksum is {found[:12]}... "
+                        f"instead of {expected[:12]}...; restore it, or write the store again."
                     )
 
     def _commit(
         self, meta: StoreMeta, data: CalibrationData, codes: dict[str, Array], *, keep: bool
     ) -> None:
-        """A new shard, then the ``meta.json`` that names it, then no more of what it replaces."""
+        """Write a shard, then the ``meta.json`` that lists it; then remove replaced shards."""
         on_disk = [p.name for p in self.path.iterdir() if SHARD_NAME.fullmatch(p.name)]
         taken = [int(name[5:]) for name in [*on_disk, *(shard.name for shard in meta.shards)]]
         named = {shard.name for shard in meta.shards}
-        for name in set(on_disk) - named:  # of writers that were killed
+        for name in set(on_disk) - named:  # left by killed writers
             shutil.rmtree(self.path / name, ignore_errors=True)
         shard = f"part-{max(taken, default=-1) + 1:05d}"
         with atomic_folder(self.path / shard) as folder:
@@ -244,12 +252,12 @@ class Store:
             if not self.path.exists():
                 raise FileNotFoundError(f"there is no store {self.path}") from error
             raise FileFormatError(
-                f"{path} is missing: {self.path} is no complete store, nor a folder of logits.npy, "
-                "labels.npy and so on; choose another folder."
+                f"{path} is missing: {self.path} is neither a complete store nor a folder of "
+                "logits.npy, labels.npy and so on; choose another folder."
             ) from error
 
     def _require_bytes(self, meta: StoreMeta, name: str) -> None:
-        """The shards' files are as long as ``meta.json`` says, before memory is asked for."""
+        """Compare the files of the shards with ``meta.json`` before memory is allocated."""
         for shard in meta.shards:
             path = self.path / shard.name / f"{name}.npy"
             with self._open(path) as file:
@@ -259,7 +267,7 @@ class Store:
             if shape != expected or dtype != np.dtype(meta.dtypes[name]) or fortran:
                 raise FileFormatError(
                     f"{path} holds {shape} of {dtype}, but {_META} says {expected} of "
-                    f"{meta.dtypes[name]}; the shards disagree, restore the file."
+                    f"{meta.dtypes[name]}; restore the file, or write the store again."
                 )
 
     def _read_shard(self, shard: Shard, name: str, out: Array) -> None:
@@ -275,5 +283,7 @@ class Store:
 
     def _decoded(self, codes: Array, names: Any, array: str) -> Array:
         if codes.size and not 0 <= codes.min() <= codes.max() < len(names or ()):
-            raise FileFormatError(f"{self.path} has codes of {array} without a name; restore it.")
+            raise FileFormatError(
+                f"{self.path} has codes of {array} that have no name; restore it."
+            )
         return np.array(names)[codes]

@@ -86,9 +86,9 @@ def per_domain(
 
     Examples
     --------
-    >>> from domaincal import accuracy, per_domain
+    >>> import domaincal as dc
     >>> p = [[0.75, 0.25]] * 4
-    >>> table = per_domain(accuracy, p, [0, 1, 0, 0], ["a", "a", "b", "b"])
+    >>> table = dc.per_domain(dc.metrics.accuracy, p, [0, 1, 0, 0], ["a", "a", "b", "b"])
     >>> table[["domain", "n", "value"]].values.tolist()
     [['a', 2, 0.5], ['b', 2, 1.0]]
     """

@@ -4,10 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from domaincal._tensors import TensorRows
-from domaincal._typing import Array, ArrayLike, FloatArray
+from domaincal._typing import Array, ArrayLike
 from domaincal._validation import check_sample_weight
-from domaincal.kernels import torch_kernels
+from domaincal.kernels.numpy_kernels import label_and_square, row_brier, row_nll
 from domaincal.metrics.predictions import bin_classes, check_predictions
 from domaincal.statistics.bins import Strategy
 
@@ -38,7 +37,7 @@ def negative_log_likelihood(
     """
     p, y = check_predictions(probabilities, labels)
     of_label = p[np.arange(len(p)), y].astype(np.float64)
-    return _mean(_row_nll(of_label, p.dtype), sample_weight)
+    return _mean(row_nll(of_label, p.dtype), sample_weight)
 
 
 def brier_score(
@@ -52,25 +51,7 @@ def brier_score(
     0.625
     """
     p, y = check_predictions(probabilities, labels)
-    square = np.einsum("ij,ij->i", p, p, dtype=np.float64, casting="unsafe")
-    of_label = p[np.arange(len(p)), y].astype(np.float64)
-    return _mean(_row_brier(of_label, square), sample_weight)
-
-
-def proper_scores(probabilities: TensorRows, labels: Array) -> tuple[FloatArray, FloatArray]:
-    """NLL and Brier score of each row, for probabilities of ours on a device."""
-    p = probabilities
-    of_label, square = torch_kernels.label_and_square(p.tensor, p.send(labels.astype(np.int64)))
-    return _row_nll(of_label, p.dtype), _row_brier(of_label, square)
-
-
-def _row_nll(of_label: FloatArray, dtype: np.dtype) -> FloatArray:
-    smallest = np.finfo(dtype if dtype.kind == "f" else np.float64).tiny
-    return np.asarray(-np.log(np.maximum(of_label, smallest)))
-
-
-def _row_brier(of_label: FloatArray, square: FloatArray) -> FloatArray:
-    return square - 2.0 * of_label + 1.0
+    return _mean(row_brier(*label_and_square(p, y)), sample_weight)
 
 
 class BrierDecomposition(NamedTuple):

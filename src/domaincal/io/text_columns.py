@@ -1,16 +1,15 @@
-"""Columns of csv files that describe data sets."""
+"""Text columns of csv files that describe data sets."""
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from domaincal._files import decoding
 from domaincal._typing import IntArray
 from domaincal._wording import few
 from domaincal.errors import InputError
+from domaincal.io.csv import read_frame
 
 _WHOLE = "[0-9]{1,9}"
 
@@ -18,27 +17,25 @@ _WHOLE = "[0-9]{1,9}"
 def read_texts(
     path: Path, columns: Sequence[str], optional: Sequence[str] = (), *, cure: str = ""
 ) -> pd.DataFrame:
-    """The named columns as texts without gaps; optional ones where there are any.
+    """The named columns as texts without gaps, and optional ones where there are any.
 
-    What to do about a missing column is ``cure``.
+    ``cure`` says what to do about a missing column.
     """
-    with open(path, "rb") as content, decoding(path, "it needs a header, commas and UTF-8"):
-        frame = pd.read_csv(
-            content, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False,
-            usecols=lambda name: name.strip() in {*columns, *optional},
-        )  # fmt: skip
-        frame.columns = frame.columns.str.strip()
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        names = [name.strip() for name in next(csv.reader(file))]
-    twice = [name for name in frame.columns if names.count(name) > 1]
-    if twice:
-        raise InputError(f"{path} has the column {twice[0]!r} twice; rename one of them.")
-    missing = [name for name in columns if name not in frame]
-    if missing:
-        raise InputError(
-            f"{path} lacks the column {missing[0]!r}; expected {', '.join(columns)}, found "
-            f"{few(names)}{cure and '; ' + cure}."
-        )
+
+    def choose(header: list[str]) -> dict[str, type]:
+        wanted = [name for name in header if name in {*columns, *optional}]
+        twice = [name for name in wanted if wanted.count(name) > 1]
+        if twice:
+            raise InputError(f"{path} has the column {twice[0]!r} twice; rename one of them.")
+        missing = [name for name in columns if name not in header]
+        if missing:
+            raise InputError(
+                f"{path} lacks the column {missing[0]!r}; expected {', '.join(columns)}, found "
+                f"{few(header)}{cure and '; ' + cure}."
+            )
+        return dict.fromkeys(wanted, str)
+
+    _, frame = read_frame(path, choose)
     if frame.empty:
         raise InputError(f"{path} has no rows; expected one for each image.")
     for name in frame.columns:

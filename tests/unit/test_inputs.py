@@ -1,0 +1,185 @@
+"""Arguments of fit and predict: one CalibrationData, data frames, names of classes and features."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import domaincal as dc
+from domaincal.statistics import LinearMap
+from support import CALIBRATORS, fit, given, small_domains
+
+pytestmark = pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
+
+DATA = small_domains()
+CLASSES = ("ant", "bee", "cat", "dog", "elk")
+FEATURES = ("width", "height", "depth", "weight")
+
+
+def _named():
+    return dc.CalibrationData(
+        DATA.logits, labels=DATA.labels, features=DATA.features, domains=DATA.domains,
+        class_names=CLASSES, feature_names=FEATURES,
+    )  # fmt: skip
+
+
+def _frame(order=FEATURES):
+    return pd.DataFrame(DATA.features, columns=list(FEATURES))[list(order)]
+
+
+@pytest.mark.parametrize("make", CALIBRATORS.values(), ids=CALIBRATORS)
+def test_data_stand_for_their_arrays(make):
+    arrays, data = fit(make(), DATA), make().fit(DATA)
+    np.testing.assert_array_equal(
+        arrays.predict_proba(DATA.logits, **given(DATA)), data.predict_proba(DATA)
+    )
+    np.testing.assert_array_equal(
+        arrays.predict_confidence(DATA.logits, **given(DATA)), data.predict_confidence(DATA)
+    )
+
+
+@pytest.mark.parametrize("make", CALIBRATORS.values(), ids=CALIBRATORS)
+def test_predictions_at_once_are_those_of_single_calls(make):
+    calibrator = make().fit(DATA)
+    found = calibrator.predict_all(DATA)
+    np.testing.assert_array_equal(found.confidence, calibrator.predict_confidence(DATA))
+    np.testing.assert_array_equal(found.probabilities, calibrator.predict_proba(DATA))
+    if hasattr(calibrator, "predict_temperature"):
+        np.testing.assert_array_equal(found.temperature, calibrator.predict_temperature(DATA))
+    else:
+        assert found.temperature is None
+
+
+@pytest.mark.parametrize("make", CALIBRATORS.values(), ids=CALIBRATORS)
+def test_scores_of_rows_are_those_of_their_probabilities(make):
+    calibrator = make().fit(DATA)
+    scores = calibrator.score_rows(DATA)
+    p = calibrator.predict_proba(DATA)
+    assert scores.nll.mean() == pytest.approx(dc.negative_log_likelihood(p, DATA.labels))
+    assert scores.brier.mean() == pytest.approx(dc.brier_score(p, DATA.labels))
+    np.testing.assert_array_equal(scores.confidence, calibrator.predict_confidence(DATA))
+
+
+@pytest.mark.parametrize(
+    "both",
+    [
+        lambda c: c.fit(DATA, DATA.labels),
+        lambda c: c.fit(DATA, features=DATA.features),
+        lambda c: c.fit(DATA, domains=DATA.domains),
+        lambda c: c.fit(DATA).predict_proba(DATA, features=DATA.features),
+        lambda c: c.fit(DATA).predict_all(DATA, domains=DATA.domains),
+    ],
+)
+def test_data_and_arrays_together_are_refused(both):
+    message = r"got a CalibrationData.* and (y|features|domains) as well; pass the data alone"
+    with pytest.raises(dc.errors.InputError, match=message):
+        both(dc.MultiDomainTemperatureScaling())
+
+
+def test_data_without_labels_cannot_be_fitted():
+    bare = dc.CalibrationData(DATA.logits)
+    with pytest.raises(dc.errors.InputError, match="requires y to be passed"):
+        dc.TemperatureScaling().fit(bare)
+
+
+@pytest.mark.parametrize(
+    "fitted",
+    [
+        lambda: dc.TemperatureScaling().fit(_named()),
+        lambda: dc.TemperatureScaling().fit(
+            pd.DataFrame(DATA.logits, columns=list(CLASSES)), DATA.labels
+        ),
+        lambda: dc.TemperatureScaling().fit(
+            pd.DataFrame(DATA.logits, columns=list(CLASSES)), np.array(CLASSES)[DATA.labels]
+        ),
+    ],
+    ids=["data", "frame", "labels by name"],
+)
+def test_class_names_are_remembered_and_checked(fitted, tmp_path):
+    calibrator = fitted()
+    assert calibrator.class_names_ == CLASSES
+    assert calibrator.temperature_ == fit(dc.TemperatureScaling(), DATA).temperature_
+    calibrator.save(tmp_path / "model.safetensors")
+    again = dc.load(tmp_path / "model.safetensors")
+    reversed_columns = pd.DataFrame(DATA.logits, columns=list(CLASSES[::-1]))
+    for one in (calibrator, again):
+        one.predict_proba(_named())
+        one.predict_proba(DATA.logits)  # no names: nothing to compare
+        with pytest.raises(dc.errors.InputError, match="'elk' in place of 'ant'"):
+            one.predict_proba(reversed_columns)
+
+
+def test_numbered_columns_are_no_names():
+    calibrator = dc.MultiDomainTemperatureScaling().fit(
+        pd.DataFrame(DATA.logits), DATA.labels, features=pd.DataFrame(DATA.features),
+        domains=DATA.domains,
+    )  # fmt: skip
+    assert calibrator.class_names_ is None
+    assert calibrator.feature_columns_ is None
+
+
+@pytest.mark.parametrize("head", ["ols", "ridge", "knn"])
+def test_features_in_another_order_are_put_right(head, tmp_path):
+    calibrator = dc.MultiDomainTemperatureScaling(head).fit(
+        DATA.logits, DATA.labels, features=_frame(), domains=DATA.domains
+    )
+    assert calibrator.feature_columns_ == FEATURES
+    expected = calibrator.predict_temperature(DATA.logits, features=DATA.features)
+    calibrator.save(tmp_path / "model.safetensors")
+    shuffled = dc.CalibrationData(DATA.logits, features=_frame(FEATURES[::-1]))
+    assert shuffled.feature_names == FEATURES[::-1]
+    for one in (calibrator, dc.load(tmp_path / "model.safetensors")):
+        for order in (FEATURES, FEATURES[::-1], ("weight", "width", "height", "depth")):
+            t = one.predict_temperature(DATA.logits, features=_frame(order))
+            np.testing.assert_allclose(t, expected, rtol=1e-12)
+        np.testing.assert_allclose(one.predict_temperature(shuffled), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (("width", "height", "depth", "colour"), "lack 'weight' and have 'colour', which the fit"),
+        (("width", "height", "depth"), "features lack 'weight'; pass the 4 columns of the fit"),
+        ((*FEATURES, "colour"), "features have 'colour', which the fit did not see"),
+    ],
+)
+def test_other_features_are_refused(columns, message):
+    calibrator = dc.MultiDomainTemperatureScaling().fit(_named())
+    frame = pd.DataFrame(np.zeros((len(DATA), len(columns))), columns=list(columns))
+    with pytest.raises(dc.errors.InputError, match=message):
+        calibrator.predict_proba(DATA.logits, features=frame)
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "scores.npz", "scores"])
+def test_files_keep_the_names_of_features(name, tmp_path):
+    dc.write(_named(), tmp_path / name)
+    assert dc.read(tmp_path / name).feature_names == FEATURES
+    dc.write(DATA, tmp_path / f"plain-{name}")
+    assert dc.read(tmp_path / f"plain-{name}").feature_names is None
+
+
+def test_names_of_features_go_with_the_rows():
+    data = _named()
+    assert data[:5].feature_names == FEATURES
+    assert dc.concatenate([data, data]).feature_names == FEATURES
+    with pytest.raises(dc.errors.InputError, match="disagree in their feature names"):
+        dc.concatenate([data, replace(data, feature_names=FEATURES[::-1])])
+    with pytest.raises(dc.errors.InputError, match="feature_names has 2 names, but the features"):
+        dc.CalibrationData(DATA.logits, features=DATA.features, feature_names=["a", "b"])
+    with pytest.raises(dc.errors.InputError, match="feature_names are given, but no features"):
+        dc.CalibrationData(DATA.logits, feature_names=["a", "b"])
+
+
+def test_a_table_of_predictions_evaluates_the_head_once(monkeypatch):
+    fitted = dc.MultiDomainTemperatureScaling().fit(DATA)
+    calls = []
+    original = LinearMap.__call__
+    monkeypatch.setattr(
+        LinearMap, "__call__", lambda self, x: calls.append(len(x)) or original(self, x)
+    )
+    dc.prediction_table(fitted, DATA)
+    assert calls == [len(DATA)]
+    calls.clear()
+    dc.score_table(fitted, DATA)
+    assert calls == [len(DATA)]
