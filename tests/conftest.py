@@ -22,7 +22,7 @@ settings.load_profile("domaincal")
 @pytest.fixture(params=["numpy", "compiled"])
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run a test with the numpy kernels and with the compiled ones, whatever its size."""
-    monkeypatch.setattr(dispatch, "_COMPILED_FROM", 0 if request.param == "compiled" else 1 << 62)
+    monkeypatch.setattr(dispatch, "COMPILED_FROM", 0 if request.param == "compiled" else 1 << 62)
     return str(request.param)
 
 
@@ -42,5 +42,5 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
     if request.param == "elsewhere":
-        monkeypatch.setattr(_tensors, "on_host", lambda tensor: False)
+        monkeypatch.setattr(_tensors, "is_host", lambda device: False)
     return "cuda" if request.param == "cuda" else "cpu"

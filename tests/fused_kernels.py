@@ -1,7 +1,7 @@
-"""The fused kernels against the plain ones: on a GPU, or in Triton's interpreter without one.
+"""Compare the fused kernels with the numpy kernels, on a GPU or in Triton's interpreter.
 
-``TRITON_INTERPRET=1 python tests/fused_kernels.py``, in a process of its own: Triton decides when
-kernels are defined whether they are interpreted.
+Run ``TRITON_INTERPRET=1 python tests/fused_kernels.py`` in its own process: Triton decides when it
+defines a kernel whether it is interpreted.
 """
 
 import itertools
@@ -13,31 +13,31 @@ import torch
 from domaincal.kernels import numpy_kernels, triton_kernels
 
 
-def compare(n: int, n_classes: int, n_groups: int, dtype: torch.dtype, device: str) -> None:
+def compare(n: int, n_classes: int, n_domains: int, dtype: torch.dtype, device: str) -> None:
     draws = torch.Generator().manual_seed(n)
     logits = (3 * torch.randn(n, n_classes + 3, generator=draws)).to(dtype)[:, :n_classes]
     labels = torch.randint(0, n_classes, (n,), generator=draws)
-    groups = torch.randint(0, n_groups, (n,), generator=draws)
+    domains = torch.randint(0, n_domains, (n,), generator=draws)
     weights = torch.rand(n, generator=draws, dtype=torch.float64)
     each = torch.rand(n, generator=draws, dtype=torch.float64) + 0.2
     each[n // 2] = torch.nan
     one = torch.tensor([0.7], dtype=torch.float64)
-    for group, weight, beta in itertools.product((None, groups), (None, weights), (one, each)):
-        many = 1 if group is None else n_groups
+    for domain, weight, beta in itertools.product((None, domains), (None, weights), (one, each)):
+        many = 1 if domain is None else n_domains
         found = triton_kernels.temperature_sums(
             logits.to(device),
             labels.to(device),
             beta.to(device),
             weight=None if weight is None else weight.to(device),
-            group=None if group is None else group.to(device),
-            n_groups=many,
+            domain=None if domain is None else domain.to(device),
+            n_domains=many,
         )
         expected = numpy_kernels.temperature_sums(
             logits.double().numpy(),
             labels.numpy(),
             beta.numpy(),
             np.empty(0) if weight is None else weight.numpy(),
-            np.empty(0, np.int64) if group is None else group.numpy(),
+            np.empty(0, np.int64) if domain is None else domain.numpy(),
             many,
         )
         scale = np.abs(expected).max(axis=0)
@@ -50,14 +50,15 @@ def not_finite(device: str) -> None:
         logits[3, 2] = bad
         sums = triton_kernels.temperature_sums(
             logits.to(device), torch.zeros(8, dtype=torch.long, device=device),
-            torch.ones(1, dtype=torch.float64, device=device), weight=None, group=None, n_groups=1,
+            torch.ones(1, dtype=torch.float64, device=device),
+            weight=None, domain=None, n_domains=1,
         )  # fmt: skip
         assert not sums[0, 2].isfinite()
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore", RuntimeWarning)  # of the interpreter: numpy's, where NaN is met
-    triton_kernels._SLAB_ROWS = 128  # several of them, also of few rows
+    warnings.simplefilter("ignore", RuntimeWarning)  # numpy warns of NaN in the interpreter
+    triton_kernels.SLAB_ROWS = 128  # so that few rows give several slabs
     place = "cuda" if torch.cuda.is_available() else "cpu"
     for case in (
         (100, 10, 3, torch.float32),

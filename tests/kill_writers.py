@@ -1,8 +1,8 @@
-"""Kill writers at random moments, with SIGKILL, and look at what they leave.
+"""Kill writers with SIGKILL at random moments, and check what they leave.
 
 ``python tests/kill_writers.py --times 50`` kills ``write`` (.npz, .parquet, .csv, store),
-``Store.append``, ``fit -o`` and ``apply -o`` that often each. After every kill the output must be
-readable and be the old or the new one; the next writer removes what killed ones left.
+``Store.append``, ``fit -o`` and ``apply -o`` 50 times each. After every kill the output must be
+readable and be the old or the new one. The next writer removes the temporary files.
 """
 
 import argparse
@@ -32,7 +32,7 @@ for k in itertools.count():
 
 @dataclass
 class Tally:
-    """What was seen after the kills of one kind of writer."""
+    """Counts of the kills of one writer."""
 
     name: str
     kills: int = 0
@@ -53,7 +53,7 @@ def _sets() -> tuple[dc.CalibrationData, dc.CalibrationData]:
 
 
 def _leftovers(folder: Path) -> set[Path]:
-    return set(folder.rglob(".domaincal-*.tmp"))
+    return set(folder.rglob(".domaincal-*"))
 
 
 def _is(found: dc.CalibrationData, expected: dc.CalibrationData) -> bool:
@@ -85,7 +85,7 @@ def kill_write(name: str, times: int, rng: random.Random) -> Tally:
 
 
 def kill_append(times: int, rng: random.Random) -> Tally:
-    """Kill a process that appends to a store: whole shards are there or not."""
+    """Kill a process that appends to a store; shards must be complete."""
     old, new = _sets()
     tally = Tally("append")
     with tempfile.TemporaryDirectory() as folder:
@@ -137,7 +137,7 @@ def kill_command(
         duration = time.perf_counter() - start
         expected_old = content(root / output)
         assert expected_old != expected_new
-        # Every other kill anywhere in the run, the others soon after the output is begun.
+        # Every other kill at any time of the run, the others soon after writing starts.
         for k in range(times):
             left = _leftovers(root)
             command = [sys.executable, "-m", "domaincal", *arguments(root, "new")]
@@ -158,7 +158,7 @@ def kill_command(
 
 
 def kill_fit(times: int, rng: random.Random) -> Tally:
-    """``fit -o`` of a head that keeps all its rows."""
+    """Kill ``fit -o`` of a head that stores all its rows."""
     return kill_command(
         "fit -o",
         lambda root, which: [
@@ -171,7 +171,7 @@ def kill_fit(times: int, rng: random.Random) -> Tally:
 
 
 def kill_apply(times: int, rng: random.Random) -> Tally:
-    """``apply -o`` to a csv, which is long to write."""
+    """Kill ``apply -o`` to a csv file, which takes long to write."""
     return kill_command(
         "apply -o",
         lambda root, which: [
@@ -206,7 +206,7 @@ def _kill_when_writing(command: list[str], folder: Path, delay: float) -> None:
 
 
 def main() -> None:
-    """Kill every kind of writer and print what was seen."""
+    """Kill every writer and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,13 +1,13 @@
-"""Images to corrupt, and corrupting them in batches."""
+"""Synthetic images with the statistics of photographs, and corruption of arrays by torch."""
 
 import numpy as np
 
 import domaincal as dc
 
 
-def natural_images(n, height, width, seed=0):
-    """Spectrum 1/f as photographs have it, correlated channels, and an edge in each."""
-    rng = np.random.default_rng(seed)
+def natural_images(n, height, width, random_state=0):
+    """Images with the 1/f spectrum of photographs, correlated channels, and an edge in each."""
+    rng = np.random.default_rng(random_state)
     frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width))
     frequency[0, 0] = np.inf
     field = np.fft.ifft2(np.fft.fft2(rng.normal(size=(n, 3, height, width))) / frequency).real
@@ -20,7 +20,8 @@ def natural_images(n, height, width, seed=0):
     return np.clip(120 + 45 * field, 0, 255).astype(np.uint8).transpose(0, 2, 3, 1)
 
 
-def batched(images, *arguments, **options):
+def corrupt_with_torch(images, *arguments, **options):
+    """Result of ``corrupt`` for the images as a tensor."""
     import torch
 
     return dc.vision.corrupt(torch.from_numpy(images), *arguments, **options).numpy()

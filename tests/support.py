@@ -1,4 +1,4 @@
-"""Problems and oracles that several tests use."""
+"""Test problems, reference solutions and calibrators that several tests share."""
 
 from dataclasses import dataclass
 
@@ -11,6 +11,8 @@ import domaincal as dc
 
 @dataclass(frozen=True)
 class Problem:
+    """Logits and labels."""
+
     logits: np.ndarray
     labels: np.ndarray
 
@@ -18,7 +20,7 @@ class Problem:
 def random_problem(
     rng: np.random.Generator, n: int, n_classes: int, dtype: type = np.float64
 ) -> Problem:
-    """Logits of random scale and offset, labels from their softmax at a random temperature."""
+    """Logits with a random scale and offset; labels drawn from their softmax at a random T."""
     logits = rng.normal(size=(n, n_classes)) * rng.uniform(0.5, 4.0)
     temperature = rng.uniform(0.4, 4.0)
     labels = np.argmax(logits / temperature + rng.gumbel(size=logits.shape), axis=1)
@@ -28,7 +30,7 @@ def random_problem(
 
 
 def slope(logits: np.ndarray, labels: np.ndarray, beta: float) -> float:
-    """Mean slope of the NLL in beta, written down plainly in float64."""
+    """Mean slope of the NLL in beta, by its definition in float64."""
     z = np.asarray(logits, np.float64)
     z = z - z.max(axis=1, keepdims=True)
     p = np.exp(beta * z)
@@ -37,7 +39,7 @@ def slope(logits: np.ndarray, labels: np.ndarray, beta: float) -> float:
 
 
 def root_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
-    """The oracle: T at the root of the slope, by brentq on log beta."""
+    """Reference solution: T at the root of the slope, by brentq on log beta."""
     unit = np.asarray(logits, np.float64).std(axis=1).mean()
     u = brentq(
         lambda u: slope(logits, labels, np.exp(u) / unit),
@@ -47,7 +49,7 @@ def root_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
 
 
 def small_domains(seed: int = 0, **options: object) -> dc.CalibrationData:
-    """A quick multi-domain data set in float64."""
+    """Small multi-domain data set in float64."""
     settings = {"n_domains": 6, "n_rows": 80, "n_classes": 5, "n_features": 4, **options}
     data, _ = dc.make_multi_domain(random_state=seed, **settings)  # type: ignore[arg-type]
     return dc.CalibrationData(
@@ -59,7 +61,7 @@ def small_domains(seed: int = 0, **options: object) -> dc.CalibrationData:
 
 
 _MD_TS = dc.MultiDomainTemperatureScaling
-#: Every calibrator, with a constructor for each variant that the laws should hold for.
+#: Constructors of all calibrators and of their variants, by name.
 CALIBRATORS = {
     "msp": dc.MaxSoftmax,
     "ts": dc.TemperatureScaling,
@@ -90,26 +92,28 @@ CALIBRATORS = {
     "bbq": dc.BayesianBinning,
     "bbq-rest": lambda: dc.BayesianBinning(scheme="one-vs-rest"),
 }
-#: Those without a temperature.
+#: Names of the calibrators without a temperature.
 SCORE_MAPS = tuple(n for n in CALIBRATORS if n.startswith(("histogram", "isotonic", "bbq")))
-WITH_TEMPERATURE = {n: make for n, make in CALIBRATORS.items() if n not in SCORE_MAPS}
-#: Those that fit many candidates.
-DEAR = ("md-ts-huber", "md-ts-huber-intercept", "md-ts-krr", "md-ts-krr-intercept",
-        "md-ts-krr-nystroem", "md-ts-knn", "md-ts-knn-logits")  # fmt: skip
+#: Names of the calibrators that fit many candidates.
+SLOW_TO_FIT = ("md-ts-huber", "md-ts-huber-intercept", "md-ts-krr", "md-ts-krr-intercept",
+               "md-ts-krr-nystroem", "md-ts-knn", "md-ts-knn-logits")  # fmt: skip
 
 
 def given(data: dc.CalibrationData) -> dict[str, object]:
+    """Features and domains, as keyword arguments of fit and predict."""
     return {"features": data.features, "domains": data.domains}
 
 
 def fit(calibrator: object, data: dc.CalibrationData, **options: object) -> object:
-    """Fit with everything that the data have."""
+    """Fit to all arrays of the data, passed one by one."""
     return calibrator.fit(data.logits, data.labels, **given(data), **options)  # type: ignore[attr-defined]
 
 
 def temperatures(calibrator: object, data: dc.CalibrationData) -> np.ndarray:
+    """Predicted temperatures; the arrays are passed one by one."""
     return calibrator.predict_temperature(data.logits, **given(data))  # type: ignore[attr-defined,no-any-return]
 
 
 def probabilities(calibrator: object, data: dc.CalibrationData) -> np.ndarray:
+    """Predicted probabilities; the arrays are passed one by one."""
     return calibrator.predict_proba(data.logits, **given(data))  # type: ignore[attr-defined,no-any-return]

@@ -1,4 +1,4 @@
-"""Small made-up trees of the exact layout of data sets."""
+"""Small synthetic folders with the exact layout of the data sets."""
 
 import io
 import zipfile
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def encoded(value: int, *, format: str = "JPEG", side: int = 8) -> bytes:
-    """A grey picture; needs Pillow."""
+    """Content of a file with a grey image; needs Pillow."""
     from PIL import Image
 
     file = io.BytesIO()
@@ -32,12 +32,15 @@ def write_zip(path: Path, files: dict[str, bytes | str]) -> Path:
     return path
 
 
-#: Not in the order of the alphabet, as in the official file.
+#: Not in alphabetical order, as in the official file.
 TINY_WNIDS = ("n02124075", "n01443537", "n04067472")
 
 
 def tiny_imagenet(*, picture=lambda value: b"no picture", per_class: int = 2) -> dict:
-    """Greys: 40 k + i in training image i of class k, 200 + i mod 50 in validation image i."""
+    """Files of Tiny-ImageNet.
+
+    Training image i of class k has the grey level 40 k + i, validation image i 200 + i mod 50.
+    """
     root = "tiny-imagenet-200/"
     files = {root + "wnids.txt": "\n".join(TINY_WNIDS) + "\n", root + "words.txt": "n01443537\tx\n"}
     for k, wnid in enumerate(TINY_WNIDS):
@@ -54,7 +57,7 @@ def tiny_imagenet(*, picture=lambda value: b"no picture", per_class: int = 2) ->
 
 
 def cifar10(*, per_file: int = 2) -> tuple[dict, np.ndarray, np.ndarray]:
-    """Files, and the pixels (height, width, channel) and labels of the records in their order."""
+    """Files of CIFAR-10, and the pixels (height, width, channel) and labels of all records."""
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (6 * per_file, 32, 32, 3), dtype=np.uint8)
     labels = rng.integers(0, 10, 6 * per_file)
@@ -82,12 +85,15 @@ def cifar10(*, per_file: int = 2) -> tuple[dict, np.ndarray, np.ndarray]:
     return files, pixels, labels
 
 
-#: Three classes of ImageNet, of which ImageNet-R has the first and the last.
+#: Three classes of ImageNet; ImageNet-R has the first and the last.
 IMAGENET_WNIDS = ("n01440764", "n01443537", "n15075141")
 
 
 def imagenet_c(domains: list[str], *, by_family: bool = False, picture=lambda value: b"") -> dict:
-    """Domain d shows the grey 3 d + k in image k; the folders of families as in the tar files."""
+    """Files of ImageNet-C: image k of domain d has the grey level 3 d + k.
+
+    With ``by_family``, corruptions are in the folders of their families, as in the tar files.
+    """
     from domaincal.vision.corruptions.catalogue import FAMILIES
 
     files = {}
@@ -102,7 +108,7 @@ def imagenet_c(domains: list[str], *, by_family: bool = False, picture=lambda va
     return files
 
 
-#: Site 1 and 2 of a well of each experiment, with the split that metadata.csv gives it.
+#: Experiments and their values in the column dataset of metadata.csv.
 RXRX1_EXPERIMENTS = {
     "HEPG2-01": "train", "RPE-01": "train", "HEPG2-08": "val", "HUVEC-17": "val",
     "RPE-08": "val", "U2OS-04": "val", "HEPG2-09": "test", "U2OS-05": "test",
@@ -110,7 +116,7 @@ RXRX1_EXPERIMENTS = {
 
 
 def rxrx1(*, picture=lambda value: b"") -> dict:
-    """The official columns, and two sites of a well in two plates of each experiment."""
+    """Files of RxRx1: two sites of a well in two plates of each experiment."""
     rows = ["site_id,well_id,cell_type,dataset,experiment,plate,well,site,well_type,sirna,sirna_id"]
     files = {}
     for k, (experiment, split) in enumerate(RXRX1_EXPERIMENTS.items()):
@@ -129,7 +135,7 @@ def rxrx1(*, picture=lambda value: b"") -> dict:
 
 
 def google_landmarks(counts: dict[str, int], *, table: str = "federated_train.csv") -> dict:
-    """So many images of each client, in the official folders."""
+    """Files of GLDv2 in the official folders; ``counts`` is the number of images of each client."""
     rows, files = ["user_id,image_id,class"], {}
     for client, n in counts.items():
         for k in range(n):

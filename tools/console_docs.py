@@ -1,7 +1,7 @@
-"""Run the ``console`` blocks of a page and compare, or write, what they print.
+"""Run the commands in the ``console`` blocks of a page and compare their output with the page.
 
-``python tools/console_docs.py docs/command-line.md`` fails where the page shows something else than
-the commands print now; with ``--write`` it puts their output into the page.
+``python tools/console_docs.py docs/command-line.md`` prints the differences and fails if there are
+any; with ``--write`` it writes the output of the commands into the page.
 """
 
 import argparse
@@ -14,12 +14,12 @@ import tempfile
 from pathlib import Path
 
 _BLOCK = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
-# A block that begins with a comment that is a file name is that file.
+# A block whose first line is a comment with a file name is written to that file.
 _FILE = re.compile(r"```(?:toml|python)\n(# ([\w.-]+\.\w+)\n.*?)```", re.DOTALL)
 
 
 def rendered(page: str, folder: str) -> str:
-    """The page with the output of its commands as it is now."""
+    """Page with the current output of its commands."""
     for content, name in _FILE.findall(page):
         Path(folder, name).write_text(content)
     return _BLOCK.sub(lambda block: _run_block(block.group(), folder), page)
@@ -41,7 +41,7 @@ def _output(command: str, folder: str) -> str:
 
 
 def main() -> int:
-    """Compare or write one page."""
+    """Compare or rewrite one page; returns 1 if they differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("page", type=Path)
     parser.add_argument("--write", action="store_true")

@@ -1,96 +1,73 @@
-"""Files and folders that are the old ones or the new ones, never half of one; tensor files."""
+"""Atomic writes and safetensors helpers."""
 
 import errno
-import fcntl
 import hashlib
-import json
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from filelock import FileLock
 
 from domaincal._typing import Array
 from domaincal.errors import DomaincalError, FileFormatError, InputError
 
-#: What may have happened to a file that is not what its suffix says.
+#: Possible reasons why a file cannot be decoded, for error messages.
 DAMAGED = "it may be truncated, damaged or of another format"
 #: The entry ``format`` in the metadata of a network file.
 NETWORK_FORMAT = "domaincal network"
 
-_TENSOR_TYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
-    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?", "BF16": "<u2",
+_TENSOR_DTYPES = {
+    "F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL",
 }  # fmt: skip
 
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write: at the end it takes the place of ``path``; after an error there is no trace.
+    """Open a temporary file that replaces ``path`` at the end, or is removed after an error.
 
-    The bytes are on the disk before the name changes. What a killed writer of the same path left
-    behind is removed.
+    The bytes are on the disk before the name changes. Temporary files that killed writers of the
+    same path left behind are removed.
     """
     target = _target(path)
     if target.exists() and not target.is_file():
-        kind = "a folder" if target.is_dir() else "no plain file"
-        raise InputError(f"{path} is {kind}; give the name of a file.")
-    name, handle = _new_temporary(target, _create_file)
-    with open(handle, "w+b") as file:
-        try:
+        found = "a folder" if target.is_dir() else "not a regular file"
+        raise InputError(f"{path} is {found}; give the name of a file.")
+    with _temporary(target) as name:
+        with open(name, "x+b") as file:
             if target.exists():
-                with suppress(OSError):  # the rights stay those of the file that is replaced
+                with suppress(OSError):  # keep the permissions of the replaced file
                     os.chmod(name, stat.S_IMODE(target.stat().st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())
-            os.replace(name, target)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(name)
-            raise
+        os.replace(name, target)
     sync_folder(target.parent)
 
 
 @contextmanager
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new folder to fill: at the end it gets the name ``path``; after an error there is no trace.
+    """Create a temporary folder that is renamed to ``path`` at the end, or removed after an error.
 
-    Files in it are written with :func:`atomic_file` or synced by their writer.
+    The caller syncs the files in it, or writes them with :func:`atomic_file`.
     """
     target = _target(path)
-    name, handle = _new_temporary(target, _create_folder)
-    try:
+    with _temporary(target) as name:
+        name.mkdir()
         yield name
         sync_folder(name)
         os.rename(name, target)
-    except BaseException:
-        shutil.rmtree(name, ignore_errors=True)
-        raise
-    finally:
-        os.close(handle)
     sync_folder(target.parent)
 
 
-@contextmanager
-def locked_folder(path: Path) -> Iterator[None]:
-    """Nobody else who asks for it has the folder meanwhile, in whatever process."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        _lock(handle)
-        yield
-    finally:
-        os.close(handle)
-
-
 def sync_folder(path: Path) -> None:
-    """Bring the names in a folder to the disk."""
-    with suppress(OSError):  # some file systems cannot
+    """Write the directory entries of a folder to the disk."""
+    with suppress(OSError):  # not supported by some file systems, nor by Windows
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -101,7 +78,7 @@ def sync_folder(path: Path) -> None:
 def write_tensors(
     path: str | os.PathLike[str], tensors: Mapping[str, Array], metadata: Mapping[str, str]
 ) -> None:
-    """Write arrays and texts to a ``.safetensors`` file, atomically."""
+    """Write arrays and metadata to a ``.safetensors`` file, atomically."""
     from safetensors.numpy import save
 
     arrays = {name: np.asarray(values, order="C") for name, values in tensors.items()}
@@ -111,110 +88,111 @@ def write_tensors(
 
 
 def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]]:
-    """Arrays and texts of a ``.safetensors`` file; bfloat16 becomes float32."""
-    header, start = _tensor_header(path)
-    metadata = header.pop("__metadata__", {})
-    tensors = {}
-    with open(path, "rb") as file, decoding(path, DAMAGED):
-        for name, entry in header.items():
-            kind = entry["dtype"]
-            if kind not in _TENSOR_TYPES:
+    """Arrays and metadata of a ``.safetensors`` file; bfloat16 becomes float32."""
+    from safetensors import deserialize
+
+    with open(path, "rb") as file, decoding(path, DAMAGED), _safe_open(path) as content:
+        metadata = dict(content.metadata() or {})
+        dtypes = {name: content.get_slice(name).get_dtype() for name in content.keys()}  # noqa: SIM118
+        for name, dtype in dtypes.items():
+            if dtype not in _TENSOR_DTYPES:
                 raise FileFormatError(
-                    f"{path} holds the tensor {name!r} of type {kind}, which is not supported; "
+                    f"{path} holds the tensor {name!r} of dtype {dtype}, which is not supported; "
                     "store it as float32."
                 )
-            file.seek(start + entry["data_offsets"][0])
-            dtype = np.dtype(_TENSOR_TYPES[kind])
-            values = np.fromfile(file, dtype, int(np.prod(entry["shape"], dtype=object)))
-            if kind == "BF16":  # the upper half of a float32
-                values = (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
-            tensors[name] = values.reshape(entry["shape"])
+        tensors = {
+            name: content.get_tensor(name) for name, dtype in dtypes.items() if dtype != "BF16"
+        }
+        if len(tensors) < len(dtypes):  # numpy has no bfloat16: take the bytes
+            for name, entry in deserialize(file.read()):  # type: ignore[no-untyped-call]
+                if entry["dtype"] == "BF16":
+                    upper_half = np.frombuffer(entry["data"], "<u2").astype(np.uint32)
+                    values = (upper_half << np.uint32(16)).view(np.float32)
+                    tensors[name] = values.reshape(entry["shape"])
     return tensors, metadata
 
 
 def read_tensor_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Texts of a ``.safetensors`` file."""
-    return dict(_tensor_header(path)[0].get("__metadata__", {}))
+    """Metadata of a ``.safetensors`` file."""
+    with open(path, "rb"), decoding(path, DAMAGED), _safe_open(path) as content:
+        return dict(content.metadata() or {})
 
 
 @contextmanager
 def decoding(path: str | os.PathLike[str], cure: str) -> Iterator[None]:
-    """Decoders fail on bad bytes with errors of many classes: here, with one."""
+    """Turn the many errors of decoders of damaged files into a FileFormatError."""
     try:
         yield
     except (DomaincalError, MemoryError):
         raise
     except Exception as error:
-        # A damaged file makes them seek before its start; any other number is the disk's own.
+        # Decoders of damaged files seek before the start: EINVAL. Other numbers are I/O errors.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise FileFormatError(f"{path} cannot be read ({reason}); {cure}.") from error
 
 
-def _tensor_header(path: str | os.PathLike[str]) -> tuple[dict[str, Any], int]:
-    """What the header says, and where the tensors start."""
+def _safe_open(path: str | os.PathLike[str]) -> Any:
+    """Open a ``.safetensors`` file; the library checks its header and its length."""
     from safetensors import safe_open
 
-    with open(path, "rb") as file, decoding(path, DAMAGED):
-        # The library checks the header, the places of the tensors and the length of the file.
-        with safe_open(os.fspath(path), framework="np"):
-            pass
-        length = int.from_bytes(file.read(8), "little")
-        return dict(json.loads(file.read(length))), 8 + length
+    return safe_open(os.fspath(path), framework="np")
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
-    """Where to write: links are followed, and the folder must be there."""
+    """Path to write to, with links resolved; its folder must exist."""
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {Path(path).parent} to write {path}; create it.")
     return target
 
 
-def _new_temporary(target: Path, create: Callable[[Path], int]) -> tuple[Path, int]:
-    """Something new beside the target, and locked; what killed writers left there is removed."""
-    # Of fixed length: the target's own name may be as long as names can be.
-    digest = hashlib.sha256(os.fsencode(target.name)).hexdigest()
-    stem = f".domaincal-{digest[:12]}"
-    for left in target.parent.glob(f"{stem}-*.tmp"):
-        _remove_unless_locked(left)
-    while True:
-        name = target.parent / f"{stem}-{secrets.token_hex(6)}.tmp"
+@contextmanager
+def _temporary(target: Path) -> Iterator[Path]:
+    """Temporary name beside the target; what is left there at the end is removed.
+
+    The writer holds a lock file of the same stem. A lock that is free belongs to a killed writer:
+    what it left is removed.
+    """
+    # Of fixed length: the name of the target may have the maximal length already.
+    stem = f".domaincal-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}"
+    for left in target.parent.glob(f"{stem}-*.lock"):
+        with _lock(left, timeout=0.0) as held:
+            if held:
+                _remove(left.with_suffix(".tmp"))
+        if held:
+            _remove(left)
+    name = target.parent / f"{stem}-{secrets.token_hex(6)}.tmp"
+    lock = name.with_suffix(".lock")
+    try:
+        with _lock(lock, timeout=1.0):
+            try:
+                yield name
+            except OSError as error:
+                if str(error.filename) != str(name):
+                    raise
+                # The user knows the target only.
+                raise OSError(error.errno, error.strerror, str(target)) from error
+            finally:
+                _remove(name)
+    finally:
+        _remove(lock)
+
+
+@contextmanager
+def _lock(path: Path, timeout: float) -> Iterator[bool]:
+    """Hold a lock file; False if another process holds it or the file system has no locks."""
+    with ExitStack() as stack:
         try:
-            handle = create(name)
-        except FileNotFoundError:
-            if target.parent.is_dir():
-                continue  # another writer took the new folder for a leftover
-            raise
-        except OSError as error:  # the name that the user knows
-            raise OSError(error.errno, error.strerror, str(target)) from error
-        _lock(handle)
-        if name.exists():
-            return name, handle
-        os.close(handle)  # another writer took it for a leftover before it was locked
+            stack.enter_context(FileLock(path, timeout=timeout))
+            held = True
+        except (OSError, NotImplementedError):  # filelock.Timeout is an OSError
+            held = False
+        yield held
 
 
-def _create_file(name: Path) -> int:
-    return os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
-
-
-def _create_folder(name: Path) -> int:
-    name.mkdir()
-    return os.open(name, os.O_RDONLY)
-
-
-def _remove_unless_locked(path: Path) -> None:
-    """Remove what a killed writer left: a living one holds the lock."""
+def _remove(path: Path) -> None:
+    """Remove a file or folder, if it exists and the system permits it."""
     with suppress(OSError):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        finally:
-            os.close(handle)
-
-
-def _lock(handle: int) -> None:
-    with suppress(OSError):  # some file systems have no locks
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -1,4 +1,4 @@
-"""The one door for packages that a bare install does not have."""
+"""Import of packages that only the extras install."""
 
 import importlib
 from types import ModuleType
@@ -7,7 +7,16 @@ from domaincal.errors import MissingDependencyError
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:
-    """Import ``module`` or say which extra brings it.
+    """Import an optional package, or raise an error that names the extra to install.
+
+    Parameters
+    ----------
+    module : str
+        Name to import, e.g. ``"matplotlib.pyplot"``.
+    extra : str
+        Extra of domaincal that installs the package.
+    purpose : str
+        What needs the package; the error starts with it.
 
     Examples
     --------
@@ -21,10 +30,9 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
             f"{purpose} needs the package {module!r}, which cannot be imported ({error}); "
             f"install it with: pip install 'domaincal[{extra}]'"
         ) from error
-    except Exception as error:  # e.g. a torchvision that was built for another torch
+    except Exception as error:  # e.g. a torchvision built for another version of torch
         raise MissingDependencyError(
-            f"{purpose} needs the package {module!r}, which is there but fails when it is imported "
-            f"({type(error).__name__}: {error}); it, or one that it imports, does not suit the "
-            "others that are installed: install them again together, in an environment of their "
-            "own."
+            f"{purpose} needs the package {module!r}, which is installed but fails on import "
+            f"({type(error).__name__}: {error}); it conflicts with another installed package: "
+            "install them again together, in a new environment."
         ) from error

@@ -1,4 +1,4 @@
-"""Texts of the form ``name:key=value:key=value``, in commands and in TOML files."""
+"""Parsing of specs, ``name:key=value:key=value``, from the command line and TOML files."""
 
 import json
 import re
@@ -11,14 +11,15 @@ from domaincal.errors import InputError
 
 @dataclass(frozen=True)
 class Spec:
-    """A name and the parameters that are written after it.
+    """A name with the text of its parameters.
 
     Attributes
     ----------
     name : str
-        What comes before the parameters. An object in a Python file is ``mine.py:Mine``.
-    rest : str or None
-        The text of the parameters; None where the name is not followed by a colon.
+        The text before the parameters. The name of an object in a Python file is
+        ``mine.py:Mine``.
+    parameter_text : str or None
+        The text after the colon that follows the name; None if there is no such colon.
 
     Examples
     --------
@@ -28,15 +29,15 @@ class Spec:
     """
 
     name: str
-    rest: str | None = None
+    parameter_text: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> "Spec":
-        """The name and the parameters of a text."""
+        """Split a text into the name and the parameters."""
         name, colon, rest = text.strip().partition(":")
         if name.endswith(".py") and colon:
-            own, colon, rest = rest.partition(":")
-            name = f"{name}:{own}"
+            object_name, colon, rest = rest.partition(":")
+            name = f"{name}:{object_name}"
         return cls(name, rest if colon else None)
 
     @property
@@ -45,7 +46,10 @@ class Spec:
         return self.name.split(":")[0].endswith(".py")
 
     def parameters(self, known: Collection[str]) -> dict[str, str]:
-        """The text of each parameter; of two values for one parameter the last counts."""
+        """Text of each parameter; the last value counts if a parameter is given twice.
+
+        Raises an InputError for a parameter that is not ``known`` or has no value.
+        """
         given: dict[str, str] = {}
         for pair in self._pairs(known):
             key, _, value = pair.partition("=")
@@ -58,20 +62,21 @@ class Spec:
         return given
 
     def keys(self, known: Collection[str]) -> list[str]:
-        """Parameters that are written, known or not."""
+        """Names of all given parameters, including unknown ones."""
         return [pair.partition("=")[0] for pair in self._pairs(known)]
 
     def _pairs(self, known: Collection[str]) -> list[str]:
-        if self.rest is None:
+        """Texts of the form ``key=value``."""
+        if self.parameter_text is None:
             return []
-        # A value may contain colons, e.g. in a path: a colon separates only where KEY= follows, or
-        # a parameter without a value at the end.
-        last = "|".join(map(re.escape, known))
-        return re.split(rf":(?=[\w-]+=|(?:{last})?$)", self.rest)
+        # A value may contain colons, e.g. in a path. A colon is a separator only before KEY=, or
+        # before a known parameter without a value at the end.
+        names = "|".join(map(re.escape, known))
+        return re.split(rf":(?=[\w-]+=|(?:{names})?$)", self.parameter_text)
 
 
 def split_specs(text: str) -> list[str]:
-    """Specs that are separated by commas; commas in brackets belong to a value.
+    """Split at commas, except at commas in brackets, which belong to a value.
 
     Examples
     --------
@@ -82,7 +87,7 @@ def split_specs(text: str) -> list[str]:
 
 
 def json_value(text: str) -> Any:
-    """A number, true, false, null, a [low,high] pair, or the text itself.
+    """Parse JSON, with a list as a tuple; text that is not JSON is returned unchanged.
 
     Examples
     --------

@@ -1,10 +1,11 @@
-"""torch tensors, as far as code written for numpy has to know of them.
+"""Support for torch tensors in code written for numpy.
 
-torch is not imported for those who have no tensors: whoever holds one has imported it. A tensor on
-the CPU is viewed as a numpy array, without a copy; one on another device stays there, behind
-:class:`TensorRows`.
+torch is not imported for numpy input: a caller that has a tensor has imported torch. A tensor on
+the CPU is viewed as a numpy array, without a copy. A tensor on another device stays there, wrapped
+in a :class:`DeviceArray`.
 """
 
+import importlib.util
 import sys
 from collections.abc import Sequence
 from typing import Any, TypeGuard, cast
@@ -15,35 +16,36 @@ from domaincal._optional import require
 from domaincal._typing import Array, IntArray
 from domaincal.errors import InputError
 
-# Numbers, for whose check a device makes temporaries.
-_CHECKED_AT_A_TIME = 1 << 26
+# Numbers per finite check. Each check allocates temporaries of this size on the device.
+_FINITE_CHECK_SIZE = 1 << 26
 
 
 def loaded_torch() -> Any:
-    """The module, for those who hold a tensor."""
+    """The torch module; a caller that has a tensor has imported it."""
     return sys.modules["torch"]
 
 
 def is_tensor(values: object) -> bool:
-    """Whether it is a torch tensor."""
+    """Whether ``values`` is a torch tensor."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(values, torch.Tensor)
 
 
-def on_host(tensor: Any) -> bool:
-    """Whether numpy can read the tensor where it is."""
-    return bool(tensor.device.type == "cpu")
+def is_host(device: Any) -> bool:
+    """Whether numpy can read tensors on a torch device."""
+    return bool(device.type == "cpu")
 
 
-class TensorRows:
-    """Rows of a tensor that stay on its device, with the face of a numpy array.
+class DeviceArray:
+    """Array interface for a tensor on a device that numpy cannot read.
 
-    ``numpy.asarray`` brings them to the host; so does every index that is no choice of rows.
+    Slices and selections of rows stay on the device. ``numpy.asarray`` copies the numbers to the
+    host; so does any other index.
 
-    Attributes
+    Parameters
     ----------
     tensor : torch.Tensor
-        Without gradient.
+        It is detached from its gradient.
     """
 
     def __init__(self, tensor: Any) -> None:
@@ -51,105 +53,105 @@ class TensorRows:
 
     @property
     def device(self) -> Any:
-        """Where the rows are."""
+        """Device of the tensor."""
         return self.tensor.device
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of an array."""
+        """Shape, as of a numpy array."""
         return tuple(self.tensor.shape)
 
     @property
     def ndim(self) -> int:
-        """As of an array."""
+        """Number of dimensions."""
         return int(self.tensor.ndim)
 
     @property
     def size(self) -> int:
-        """As of an array."""
+        """Number of elements."""
         return int(self.tensor.numel())
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the numbers on the host; float32 for bfloat16, which numpy does not have."""
-        return _numpy_type(self.tensor.dtype)
+        """Dtype of the copy on the host; float32 for bfloat16, which numpy does not have."""
+        return _numpy_dtype(self.tensor.dtype)
 
     @property
     def itemsize(self) -> int:
-        """Bytes of a number on the device."""
+        """Bytes of one element on the device."""
         return int(self.tensor.element_size())
 
     def __len__(self) -> int:
         return len(self.tensor)
 
     def __repr__(self) -> str:
-        return f"TensorRows(shape={self.shape}, {self.tensor.dtype}, {self.device})"
+        return f"DeviceArray(shape={self.shape}, dtype={self.tensor.dtype}, device={self.device})"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
-            raise ValueError(f"rows on {self.device} cannot be read without a copy.")
+            raise ValueError(f"an array on {self.device} cannot be read without a copy.")
         array = host_array(self)
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice) and (index.step is None or index.step > 0):
-            return TensorRows(self.tensor[index])
+            return DeviceArray(self.tensor[index])
         if isinstance(index, slice):
             index = np.arange(len(self))[index]
         if isinstance(index, np.ndarray) and index.ndim == 1 and index.dtype.kind in "biu":
-            return TensorRows(self.tensor[self.send(_row_numbers(index, len(self)))])
+            return DeviceArray(self.tensor[self.send(_row_numbers(index, len(self)))])
         return np.asarray(self)[index]
 
-    def astype(self, dtype: Any) -> "TensorRows":
-        """The same rows in another type, on the device."""
-        return TensorRows(self.tensor.to(getattr(loaded_torch(), np.dtype(dtype).name)))
+    def astype(self, dtype: Any) -> "DeviceArray":
+        """Copy with another dtype, on the same device."""
+        return DeviceArray(self.tensor.to(getattr(loaded_torch(), np.dtype(dtype).name)))
 
     def send(self, values: Array) -> Any:
-        """An array as a tensor on the device of the rows."""
+        """Copy a numpy array to a tensor on this device."""
         return loaded_torch().tensor(values, device=self.device)
 
     def all_finite(self) -> bool:
-        """Whether no number is NaN or infinite."""
-        size = max(1, _CHECKED_AT_A_TIME * len(self) // max(1, self.size))
+        """Whether no element is NaN or infinite."""
+        size = max(1, _FINITE_CHECK_SIZE * len(self) // max(1, self.size))
         return all(bool(part.isfinite().all()) for part in self.tensor.split(size))
 
 
-def on_device(rows: object) -> TypeGuard[TensorRows]:
-    """Whether rows are on a device that numpy cannot read."""
-    return isinstance(rows, TensorRows)
+def on_device(rows: object) -> TypeGuard[DeviceArray]:
+    """Whether ``rows`` is a :class:`DeviceArray`."""
+    return isinstance(rows, DeviceArray)
 
 
-def array_or_rows(values: Any) -> Array:
-    """What numpy reads in place as an array, a tensor elsewhere as :class:`TensorRows`."""
-    if is_tensor(values) and not on_host(_dense(values)):
-        values = TensorRows(values)
+def as_array(values: Any) -> Array:
+    """A :class:`DeviceArray` of a tensor that numpy cannot read; else a numpy array."""
+    if is_tensor(values) and not is_host(_check_dense(values).device):
+        values = DeviceArray(values)
     if on_device(values):
-        _numpy_type(values.tensor.dtype)  # refuses what is no number
-        return cast(Array, values)  # with the part of its face that rows need
+        _numpy_dtype(values.tensor.dtype)  # raises TypeError for a dtype that is not numeric
+        return cast(Array, values)  # it has the part of the interface that callers use
     return host_array(values)
 
 
 def host_array(values: Any) -> Array:
-    """Any values as a numpy array on the host; no copy where they are there."""
+    """Convert to a numpy array; without a copy if the values are in host memory."""
     tensor = values.tensor if on_device(values) else values
     if not is_tensor(tensor):
         return np.asarray(values)
-    kind = _numpy_type(_dense(tensor).dtype)
-    wanted = getattr(loaded_torch(), kind.name)
-    return np.asarray(tensor.to(wanted).numpy(force=True))
+    dtype = _numpy_dtype(_check_dense(tensor).dtype)
+    torch_dtype = getattr(loaded_torch(), dtype.name)
+    return np.asarray(tensor.to(torch_dtype).numpy(force=True))
 
 
 def select_columns(rows: Any, columns: Sequence[int]) -> Any:
-    """Some columns of a data frame, an array, a tensor or rows on a device, in the given order."""
+    """Columns of a data frame, array, tensor or :class:`DeviceArray`, in the given order."""
     if on_device(rows):
-        return TensorRows(rows.tensor[:, list(columns)])
+        return DeviceArray(rows.tensor[:, list(columns)])
     if hasattr(rows, "iloc"):
         return rows.iloc[:, list(columns)]
     return rows[:, list(columns)]
 
 
 def read_only(rows: Array) -> Array:
-    """The same values, without a copy, as an array that cannot be written to; not on a device."""
+    """Read-only view of an array; a :class:`DeviceArray` is returned unchanged."""
     if on_device(rows):
         return cast(Array, rows)
     view = rows.view()
@@ -157,88 +159,100 @@ def read_only(rows: Array) -> Array:
     return view
 
 
-def as_given(values: Any, like: Any) -> Any:
-    """Results in the form of the input: a tensor on its device for a tensor, else as they are."""
+def convert_like(values: Any, like: Any) -> Any:
+    """Results as a tensor on the device of the input ``like``; unchanged for any other input."""
     if not (is_tensor(like) or on_device(like)):
         return values
     torch = loaded_torch()
     return values if is_tensor(values) else torch.as_tensor(values, device=like.device)
 
 
-def move(rows: Any, device: Any) -> Array:
-    """Rows on a device: as an array on the CPU, else as :class:`TensorRows`."""
-    torch = loaded_torch()
+def to_device(rows: Any, device: Any) -> Array:
+    """Copy an array or :class:`DeviceArray` to a device that numpy cannot read."""
     if on_device(rows):
-        return array_or_rows(rows.tensor.to(device))
-    if on_host(torch.empty(0, device=device)):
-        return cast(Array, rows)
+        return as_array(rows.tensor.to(device))
     native = rows.astype(rows.dtype.newbyteorder("="), copy=False)
-    return array_or_rows(torch.tensor(native, device=device))
+    return as_array(loaded_torch().tensor(native, device=device))
 
 
-def join(parts: Sequence[Any]) -> Array:
-    """Rows one after the other, in the widest of their types; all are on the same device."""
+def concatenate_rows(parts: Sequence[Any]) -> Array:
+    """Concatenate arrays on the same device, in their widest dtype."""
     if not on_device(parts[0]):
         return np.concatenate(parts)
-    kinds = {part.tensor.dtype for part in parts}
+    dtypes = {part.tensor.dtype for part in parts}
     widest = np.result_type(*(part.dtype for part in parts))
-    joined = [(part if len(kinds) == 1 else part.astype(widest)).tensor for part in parts]
-    return cast(Array, TensorRows(loaded_torch().cat(joined)))
+    same = [(part if len(dtypes) == 1 else part.astype(widest)).tensor for part in parts]
+    return cast(Array, DeviceArray(loaded_torch().cat(same)))
 
 
-def place_of(rows: object) -> str:
-    """The device of rows in words."""
+def device_name(rows: object) -> str:
+    """Name of the device of an array, for messages."""
     return str(rows.device) if on_device(rows) else "the host"
 
 
 def check_device(device: Any, *, double_precision: bool = True) -> Any:
-    """A device that can be used here, as torch names it; None is the CPU, without torch.
+    """Check that a device can be used.
 
-    ``"auto"`` is the GPU if there is one, else the CPU.
+    Parameters
+    ----------
+    device : str or torch.device
+        ``"auto"`` is the GPU if there is one, else the CPU.
+    double_precision : bool, default True
+        Whether the device has to support float64.
+
+    Returns
+    -------
+    torch.device or None
+        None for the CPU, whose memory numpy can read. This needs no torch; ``"auto"`` imports torch
+        if it is installed.
     """
-    if device == "auto":
-        torch = sys.modules.get("torch")
+    if isinstance(device, str) and device == "auto":
+        installed = importlib.util.find_spec("torch") is not None
+        torch = require("torch", extra="torch", purpose="device='auto'") if installed else None
         device = "cuda" if torch is not None and torch.cuda.is_available() else "cpu"
-    if device == "cpu" and "torch" not in sys.modules:
+    if isinstance(device, str) and device == "cpu" and "torch" not in sys.modules:
         return None
     torch = require("torch", extra="torch", purpose=f"device={str(device)!r}")
     try:
-        if device is None:
-            raise TypeError("it is None")
+        if device is None:  # torch.device(None) would be the default device
+            raise TypeError("None is not a device")
         found = torch.device(device)
-        wanted = torch.float64 if double_precision else torch.float32
-        torch.zeros(1, dtype=wanted, device=found).cpu()
+        dtype = torch.float64 if double_precision else torch.float32
+        torch.zeros(1, dtype=dtype, device=found).cpu()
     except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
-        there = ["cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]
+        available = ["auto", "cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]
         raise InputError(
-            f"device={str(device)!r} cannot be used here ({reason}); there is "
-            f"{', '.join(there)}. For a GPU, install a build of torch for it."
+            f"device={str(device)!r} cannot be used here ({reason}); choose from "
+            f"{', '.join(available)}. For a GPU, install a build of torch that supports it."
         ) from error
-    return found
+    return None if is_host(found) else found
 
 
-def _dense(tensor: Any) -> Any:
+def _check_dense(tensor: Any) -> Any:
     if tensor.layout is not loaded_torch().strided or tensor.is_meta:
         raise TypeError(f"a tensor of layout {tensor.layout} on {tensor.device}")
     return tensor
 
 
-def _numpy_type(dtype: Any) -> np.dtype[Any]:
+def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
     name = str(dtype).removeprefix("torch.")
     try:
         return np.dtype(name)
     except TypeError:
         if dtype.is_floating_point:
-            return np.dtype(np.float32)  # bfloat16 and less
+            return np.dtype(np.float32)  # bfloat16 and the 8-bit formats
         raise TypeError(f"a tensor of {dtype}") from None
 
 
 def _row_numbers(index: Array, n_rows: int) -> IntArray:
-    """Chosen rows as numbers; what is out of bounds is refused here: a GPU would not survive it."""
+    """Row numbers of a mask or an index.
+
+    Out-of-bounds rows raise here: on a GPU they would abort the process.
+    """
     if index.dtype.kind == "b":
         if len(index) != n_rows:
-            raise IndexError(f"a mask of {len(index)} for {n_rows} rows")
+            raise IndexError(f"a mask of length {len(index)} for {n_rows} rows")
         return np.flatnonzero(index)
     numbers = index.astype(np.int64)
     outside = (numbers < -n_rows) | (numbers >= n_rows)

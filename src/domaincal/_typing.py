@@ -10,13 +10,12 @@ Array: TypeAlias = NDArray[Any]
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
-#: Goes through steps, a list where not said otherwise, and may show how far it is, like
-#: ``tqdm.tqdm``.
+#: Iterates over steps (a list unless stated otherwise) and may show progress, like ``tqdm.tqdm``.
 Track: TypeAlias = Callable[[Any], Iterable[Any]]
 
 
-class FeatureRows(Protocol):
-    """Features that are read in blocks of rows: an array, or what makes them when they are read."""
+class FeatureMatrix(Protocol):
+    """Features read in blocks of rows: an array, or an object that computes the rows when read."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -24,4 +23,4 @@ class FeatureRows(Protocol):
     def __getitem__(self, index: Any, /) -> Any: ...
 
 
-__all__ = ["Array", "ArrayLike", "FeatureRows", "FloatArray", "IntArray", "Track"]
+__all__ = ["Array", "ArrayLike", "FeatureMatrix", "FloatArray", "IntArray", "Track"]

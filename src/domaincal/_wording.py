@@ -1,10 +1,10 @@
-"""Text that several messages share."""
+"""Wording shared by messages."""
 
 from collections.abc import Iterable
 
 
 def few(names: Iterable[str], shown: int = 4) -> str:
-    """The first of the names, and how many more there are.
+    """Join the first names with commas, followed by the number of names left out.
 
     Examples
     --------

@@ -1,35 +1,35 @@
-"""Every error and warning of the package.
+"""Errors and warnings of domaincal.
 
-The message of an error names the argument, the value and the cure.
+The message of an error names the argument, its value and the cure.
 """
 
 
 class DomaincalError(Exception):
-    """Base class of all errors raised on purpose by domaincal."""
+    """Base class of the errors of domaincal."""
 
 
 class InputError(DomaincalError, ValueError):
-    """An argument cannot be used as it is."""
+    """An argument is invalid."""
 
 
 class FileFormatError(DomaincalError, ValueError):
-    """A file cannot be read: broken, of another kind, or newer than this package."""
+    """A file cannot be read: it is damaged, has another format, or a newer format version."""
 
 
 class MissingDependencyError(DomaincalError, ImportError):
-    """An optional package is needed and not installed."""
+    """An optional package is missing or cannot be imported."""
 
 
 class DomaincalWarning(UserWarning):
-    """Base class of all warnings of domaincal."""
+    """Base class of the warnings of domaincal."""
 
 
 class BoundaryWarning(DomaincalWarning):
-    """The temperature lies at a bound: the rows do not determine one."""
+    """A fitted temperature is at a bound, because the rows do not determine it."""
 
 
 class PoorHeadWarning(DomaincalWarning):
-    """Predicted temperatures suit the calibration rows worse than one temperature for all."""
+    """Predicted temperatures fit the calibration rows worse than a single temperature does."""
 
 
 class SmallDomainWarning(DomaincalWarning):
@@ -37,8 +37,8 @@ class SmallDomainWarning(DomaincalWarning):
 
 
 class SubsampleWarning(DomaincalWarning):
-    """A head has learned from some of the rows only."""
+    """A head is fitted on a subsample of the rows."""
 
 
 class UnseenDomainWarning(DomaincalWarning):
-    """A domain at prediction was not seen in the fit; the pooled temperature is used."""
+    """A domain at prediction was not in the calibration rows; it gets the pooled temperature."""

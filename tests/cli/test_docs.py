@@ -1,4 +1,4 @@
-"""The pages show what the commands print."""
+"""The blocks of the pages: commands print what is shown, Python blocks run."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/command-line.md", "docs/experiments.md"])
-def test_console_blocks_are_what_is_printed(page):
+def test_console_blocks_show_what_the_commands_print(page):
     done = subprocess.run(
         [sys.executable, ROOT / "tools/console_docs.py", ROOT / page], capture_output=True,
         text=True, check=False,

@@ -1,12 +1,12 @@
-"""``domaincal inspect`` of a network file, which needs no torch."""
+"""``domaincal inspect`` describes a network file without torch."""
 
 import json
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from safetensors.numpy import save_file
 
-from domaincal._files import write_tensors
 from domaincal.cli import main
 from domaincal.vision.networks.header import NetworkHeader
 
@@ -50,12 +50,12 @@ def run(*arguments: object, status: int = 0) -> str:
     return done.output
 
 
-def written(tmp_path, *, class_names=("cat", "dog"), provenance=None):
+def network_file(tmp_path, *, class_names=("cat", "dog"), provenance=None):
     header = NetworkHeader(
         "resnet-50", class_names, {"side": 64, "crop": 1.0}, provenance or {**MADE, **TRAINED}
     )
     path = tmp_path / "network.safetensors"
-    write_tensors(path, {"fc.weight": np.zeros((2, 3), np.float32)}, header.texts())
+    save_file({"fc.weight": np.zeros((2, 3), np.float32)}, path, header.texts())
     return path
 
 
@@ -63,43 +63,43 @@ def written(tmp_path, *, class_names=("cat", "dog"), provenance=None):
     ("names", "shown"),
     [
         (("cat", "dog"), "2: cat, dog"),
-        (tuple("abcdefghijklm"), "13: a, b, c, d, e, f, g, h, i, j, k, l, ..."),
+        (tuple("abcdefghijklm"), "13: a, b, c, d, e, f, g, h, i, j, k, l and 1 more"),
         (None, "those of timm's weights"),
     ],
 )
-def test_what_is_said(names, shown, tmp_path):
-    path = written(tmp_path, class_names=names)
+def test_classes_side_origin_and_training_are_printed(names, shown, tmp_path):
+    path = network_file(tmp_path, class_names=names)
     assert run("inspect", path) == LINES.format(path=path, classes=shown)
 
 
-def test_the_document(tmp_path):
-    path = written(tmp_path)
+def test_the_json_document_holds_the_header(tmp_path):
+    path = network_file(tmp_path)
     found = json.loads(run("inspect", path, "--json"))
     assert found == {
         "document": "domaincal network", "version": 1, "path": str(path), "n_classes": 2,
         "name": "resnet-50", "class_names": ["cat", "dog"],
         "preprocessing": {"side": 64, "crop": 1.0}, "provenance": {**MADE, **TRAINED},
     }  # fmt: skip
-    found = json.loads(run("inspect", written(tmp_path, class_names=None), "--json"))
+    found = json.loads(run("inspect", network_file(tmp_path, class_names=None), "--json"))
     assert (found["n_classes"], found["class_names"]) == (None, None)
 
 
-def test_a_network_that_was_not_trained_or_not_validated(tmp_path):
-    said = run("inspect", written(tmp_path, provenance=MADE))
+def test_missing_training_and_validation_are_named(tmp_path):
+    said = run("inspect", network_file(tmp_path, provenance=MADE))
     assert said.endswith("  seed        3\n  trained     no\n")
-    said = run("inspect", written(tmp_path, provenance={**MADE, **TRAINED, "accuracy": None}))
+    said = run("inspect", network_file(tmp_path, provenance={**MADE, **TRAINED, "accuracy": None}))
     assert "  accuracy       not measured\n" in said
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_a_damaged_header(options, tmp_path):
-    path = written(tmp_path, provenance={"timm": "resnet18"})
+def test_a_damaged_header_is_refused(options, tmp_path):
+    path = network_file(tmp_path, provenance={"timm": "resnet18"})
     said = run("inspect", path, *options, status=1)
     assert f"{path} cannot be read (its header has no 'stem'); it may be damaged" in said
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "fit"])
-def test_a_network_is_no_file_of_rows(verb, tmp_path):
+def test_a_network_is_refused_as_data(verb, tmp_path):
     more = ("-o", tmp_path / "model.safetensors") if verb == "fit" else ()
-    said = run(verb, written(tmp_path), *more, status=1)
-    assert "holds a network, not rows; show it images (domaincal extract)" in said
+    said = run(verb, network_file(tmp_path), *more, status=1)
+    assert "holds a network, not rows; run domaincal extract" in said

@@ -1,4 +1,4 @@
-"""The command line as a user meets it."""
+"""The command ``domaincal`` without a verb: help, version, exit status, imports."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ def _run(*arguments):
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["demo", "--help"], ["--version"]])
-def test_help(arguments):
+def test_help_and_version_exit_with_0(arguments):
     result = _run(*arguments)
     assert result.exit_code == 0
     assert result.output
@@ -38,7 +38,7 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_python_dash_m():
+def test_python_m_domaincal_runs_the_command_line():
     done = subprocess.run(
         [sys.executable, "-m", "domaincal", "--version"], capture_output=True, text=True, check=True
     )

@@ -1,10 +1,13 @@
-"""Every table and figure, end to end on the embedded benchmark, with few images."""
+"""``domaincal reproduce`` and ``demo``, on the embedded benchmark with few images."""
 
 import io
 import json
 import re
+import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from functools import partial
+from importlib.resources import files
 
 import numpy as np
 import pandas as pd
@@ -13,11 +16,20 @@ from click.testing import CliRunner
 
 import domaincal as dc
 from domaincal.cli import main
+from domaincal.experiments import data_sources
 from domaincal.experiments.demo import demo_experiment
-from domaincal.experiments.methods import BINNING, MAIN, MD_TS, MSP, TS, heads_of
+from domaincal.experiments.methods import (
+    BINNING_METHODS,
+    MAIN_METHODS,
+    MD_TS,
+    MSP,
+    TS,
+    head_methods,
+)
+from domaincal.experiments.reproduce import reproduce
 from domaincal.experiments.result_tables import ece_table
 from domaincal.experiments.runner import run_experiment
-from domaincal.experiments.targets import TARGETS, reproduce
+from domaincal.experiments.targets import TARGETS
 from domaincal.experiments.text_table import Block, Line, TextTable
 from domaincal.experiments.verdicts import verdicts
 from support import small_domains
@@ -36,8 +48,6 @@ def _small(text):
 def made(tmp_path_factory):
     """``reproduce all`` of Digits-C with 24 images and 2 repeats."""
     pytest.importorskip("imagecorruptions", reason="needs the extra corruptions")
-    from importlib.resources import files
-
     folder = tmp_path_factory.mktemp("digits")
     shipped = (files("domaincal.experiments") / "definitions/digits-c.toml").read_text()
     (folder / "small.toml").write_text(_small(shipped))
@@ -51,7 +61,7 @@ def made(tmp_path_factory):
     return folder / "out", result
 
 
-def test_all_is_everything(made):
+def test_reproduce_all_writes_every_target(made):
     folder, result = made
     for name, target in TARGETS.items():
         suffixes = (".txt", ".md", ".tex", ".csv") if target.is_table else (".png", ".svg")
@@ -63,7 +73,7 @@ def test_all_is_everything(made):
 
 
 @pytest.mark.parametrize("name", [n for n, t in TARGETS.items() if not t.is_table])
-def test_figures_can_be_read(made, name):
+def test_figures_are_valid_png_and_svg_files(made, name):
     folder, _ = made
     assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     root = ElementTree.parse(folder / f"{name}.svg").getroot()
@@ -71,11 +81,11 @@ def test_figures_can_be_read(made, name):
 
 
 TABLES = {
-    "table-1": (MAIN, "unseen-severities", "ece"),
-    "table-2": (MAIN, "unseen-severities", "gap"),
-    "table-3": (heads_of(), "unseen-severities", "ece"),
-    "table-5": (BINNING, "unseen-severities", "ece"),
-    "table-6": (MAIN, "unseen-severity-5", "ece"),
+    "table-1": (MAIN_METHODS, "unseen-severities", "ece"),
+    "table-2": (MAIN_METHODS, "unseen-severities", "gap"),
+    "table-3": (head_methods(), "unseen-severities", "ece"),
+    "table-5": (BINNING_METHODS, "unseen-severities", "ece"),
+    "table-6": (MAIN_METHODS, "unseen-severity-5", "ece"),
 }
 
 
@@ -103,7 +113,7 @@ def test_the_numbers_of_a_table_are_means_of_the_results(made, name):
         assert f"{row.value:.2f} ± {row.standard_error:.2f}" in text
 
 
-def test_the_pooled_table_has_its_error_over_repeats(made):
+def test_the_standard_error_of_the_pooled_table_is_over_repeats(made):
     folder, _ = made
     numbers = pd.read_csv(folder / "table-4.csv").set_index(["kind", "method"])
     pooled = pd.read_csv(folder / "pooled.csv").query(
@@ -125,10 +135,12 @@ def test_the_summary_has_every_partition_split_and_method(made):
     # 5 methods InD, all but T_k OOD where there are OOD domains.
     assert len(numbers) == 2 * (8 * 5 + 6 * 4)
     text = (folder / "summary.txt").read_text()
-    assert len(re.findall(r"^Digits-C, MLP, .*MD-TS (beats|LOSES|does not)", text, re.M)) == 8
+    assert (
+        len(re.findall(r"^Digits-C, MLP, .*MD-TS (is better|is worse|does not)", text, re.M)) == 8
+    )
 
 
-def test_what_is_there_is_not_computed_again(made):
+def test_cached_trials_are_not_run_again(made):
     folder, _ = made
     before = {p.name: p.stat().st_mtime_ns for p in (folder / "cells").iterdir()}
     table = (folder / "table-1.csv").read_bytes()
@@ -147,25 +159,25 @@ def test_what_is_there_is_not_computed_again(made):
 
 
 @pytest.mark.parametrize(
-    ("form", "start"),
+    ("table_format", "start"),
     [("markdown", "**Table 1: "), ("latex", "\\begin{table}"), ("csv", "data,network,partition")],
 )
-def test_forms_of_a_table(made, form, start):
+def test_formats_of_a_printed_table(made, table_format, start):
     folder, _ = made
     result = CliRunner().invoke(
         main, ["reproduce", "table-1", "--experiment", str(folder.parent / "small.toml"),
-               "--repeats", "2", "-o", str(folder), "--format", form],
+               "--repeats", "2", "-o", str(folder), "--format", table_format],
     )  # fmt: skip
     assert result.stdout.startswith(start)
     assert "Open" not in result.stdout
     assert "Open" in result.stderr
-    if form == "csv":
+    if table_format == "csv":
         assert len(pd.read_csv(io.StringIO(result.stdout))) == 9
 
 
 @pytest.fixture
 def paper_like(tmp_path):
-    """Files that bear the names of the paper's data."""
+    """Small files with the names of the paper's networks and domains."""
     for name, network in [("imagenet-c", "resnet-50"), ("rxrx1", "resnet-50")]:
         data = small_domains(n_rows=40)
         if name == "imagenet-c":
@@ -178,7 +190,7 @@ def paper_like(tmp_path):
     return tmp_path
 
 
-def test_the_papers_cells_stand_beside_ours_and_slips_are_marked(paper_like):
+def test_tables_show_the_papers_cells_beside_ours_and_mark_doubtful_ones(paper_like):
     result = CliRunner().invoke(
         main, ["reproduce", "table-1", "table-3", "--experiment", "imagenet-c", "--experiment",
                "rxrx1", "--data", str(paper_like), "-o", str(paper_like / "out"), "--repeats", "1"],
@@ -198,7 +210,7 @@ def test_the_papers_cells_stand_beside_ours_and_slips_are_marked(paper_like):
     assert "EfficientNet-b1 is left out" in result.stderr
 
 
-def test_paper_cells_are_those_of_the_paper():
+def test_paper_cells_are_complete_and_consistent():
     cells = dc.experiments.paper_cells()
     assert cells.groupby("table").size().to_dict() == {1: 60, 2: 36, 3: 30, 4: 60, 5: 60, 6: 24}
     keys = ["table", "dataset", "architecture", "kind", "method", "head"]
@@ -216,7 +228,7 @@ def test_paper_cells_are_those_of_the_paper():
     assert cells["slip"].ne("").sum() == 17
 
 
-def test_a_list_and_wrong_names(tmp_path):
+def test_the_list_of_targets_and_errors_about_targets(tmp_path):
     runner = CliRunner()
     listed = runner.invoke(main, ["reproduce", "--list"])
     assert [line.split()[0] for line in listed.stdout.splitlines()[:-1]] == [*TARGETS, "all"]
@@ -229,10 +241,10 @@ def test_a_list_and_wrong_names(tmp_path):
     lacking = runner.invoke(main, ["reproduce", "table-6", "--experiment", "gldv2", *out])
     assert "table-6 needs the partition unseen-severity-5" in lacking.stderr
     absent = runner.invoke(main, ["reproduce", "table-1", "--experiment", "gldv2", *out])
-    assert "no data of 'GLDv2' are there" in absent.stderr
+    assert "the data of 'GLDv2' do not exist" in absent.stderr
 
 
-def test_data_without_features(tmp_path):
+def test_data_without_features_need_md_ts_on_logits(tmp_path):
     dc.write(replace(small_domains(), features=None), tmp_path / "mine.npz")
     text = 'name = "mine"\ndata = {net = "mine.npz"}\n[methods]\nTS = "ts"\nMD-TS = "%s"'
     (tmp_path / "mine.toml").write_text(text % "md-ts")
@@ -240,7 +252,7 @@ def test_data_without_features(tmp_path):
     result = CliRunner().invoke(main, ["reproduce", "table-1", *arguments])
     assert result.exit_code == 1
     assert "'net' have no features" in result.stderr
-    assert 'define MD-TS = "md-ts:features=logits" in [methods]' in result.stderr
+    assert 'write MD-TS = "md-ts:features=logits" in [methods]' in result.stderr
     (tmp_path / "mine.toml").write_text(text % "md-ts:features=logits")
     result = CliRunner().invoke(main, ["reproduce", "all", *arguments])
     assert result.exit_code == 0, result.output
@@ -248,22 +260,22 @@ def test_data_without_features(tmp_path):
     assert heads.loc["OLS", "value"] != heads.loc["KNN", "value"]
 
 
-def test_a_folder_with_other_files_is_left_alone(tmp_path):
+def test_a_folder_with_other_files_is_an_error(tmp_path):
     (tmp_path / "thesis.tex").touch()
     result = CliRunner().invoke(main, ["reproduce", "table-1", "-o", str(tmp_path)])
     assert "holds other files" in result.stderr
     result = CliRunner().invoke(main, ["demo", "-o", str(tmp_path / "thesis.tex")])
-    assert "is no folder" in result.stderr
+    assert "is not a folder" in result.stderr
 
 
 @pytest.mark.parametrize("kept", ["cells", "made"])
-def test_what_an_earlier_run_has_kept_can_be_brought_along(kept, tmp_path):
+def test_a_folder_with_cells_or_made_of_an_earlier_run_is_accepted(kept, tmp_path):
     (tmp_path / kept).mkdir()
     result = CliRunner().invoke(
         main, ["reproduce", "table-1", "-o", str(tmp_path), "--experiment", "rxrx1"]
     )
     assert "holds other files" not in result.stderr
-    assert result.exit_code == 1  # for want of data
+    assert result.exit_code == 1  # there are no data
 
 
 def _results(tmp_path, ece):
@@ -284,42 +296,42 @@ def _results(tmp_path, ece):
 
 
 @pytest.mark.parametrize(
-    ("ece", "said"),
+    ("ece", "verdict"),
     [
         (
             [0.30, 0.31, 0.32],
-            "MD-TS LOSES to TS (ECE 31.00% against 10.00%, lower in 0 of 3 domains)",
+            "MD-TS is worse than TS: ECE 31.00% against 10.00% (difference +21.00 points",
         ),
         (
             [0.01, 0.011, 0.012],
-            "MD-TS beats TS (ECE 1.10% against 10.00%, lower in 3 of 3 domains)",
+            "MD-TS is better than TS: ECE 1.10% against 10.00% (difference -8.90 points",
         ),
-        ([0.09, 0.09, 0.9], "MD-TS does not differ clearly from TS (ECE 36.00%"),
-        ([0.05, 0.12, 0.12], "does not differ clearly from TS on average, but TS is lower in most"),
+        ([0.09, 0.09, 0.9], "MD-TS does not differ clearly from TS: ECE 36.00% against 10.00%"),
+        ([0.05, 0.12, 0.12], "does not differ clearly from TS on average, but higher in most"),
     ],
 )
-def test_words_say_plainly_who_wins(tmp_path, ece, said):
+def test_verdicts_name_the_better_method(tmp_path, ece, verdict):
     results = _results(tmp_path, {"TS": [0.1, 0.1, 0.1], "MD-TS": ece, "MSP": [0.2, 0.2, 0.2]})
     (sentence,) = verdicts(results)
     assert sentence.startswith("mine, net, new ones (OOD): MD-TS ")
-    assert said in sentence
+    assert verdict in sentence
 
 
-def test_words_of_an_experiment_without_md_ts(tmp_path):
+def test_verdicts_without_md_ts_compare_the_last_method_with_the_others(tmp_path):
     dc.write(small_domains(), tmp_path / "mine.npz")
     text = 'name = "mine"\ndata = {net = "mine.npz"}\nmethods = {%s}'
-    said = []
+    found = []
     for methods in ('a = "msp", o = "oracle"', 'a = "msp", t = "domain-ts", b = "ts"'):
         (tmp_path / "mine.toml").write_text(text % methods)
         results = run_experiment(
             dc.experiments.read_experiment(tmp_path / "mine.toml"), tmp_path / "out"
         )
-        said.append(verdicts(results))
-    assert said[0] == []
-    assert re.match(r"mine, net, all domains seen \(InD\): b \w+ .*a \(ECE", said[1][0])
+        found.append(verdicts(results))
+    assert found[0] == []
+    assert re.match(r"mine, net, all domains seen \(InD\): b \w+ .*a: ECE", found[1][0])
 
 
-def test_words_name_the_lowest_where_it_is_another(tmp_path):
+def test_verdicts_name_the_method_with_the_lowest_mean_if_it_is_another(tmp_path):
     dc.write(small_domains(), tmp_path / "mine.npz")
     (tmp_path / "mine.toml").write_text(
         'name = "mine"\ndata = {net = "mine.npz"}\nmethods = {TS = "ts", MD-TS = "md-ts", '
@@ -329,16 +341,16 @@ def test_words_name_the_lowest_where_it_is_another(tmp_path):
         dc.experiments.read_experiment(tmp_path / "mine.toml"), tmp_path / "out"
     )
     results.table.loc[results.table["method"] == "mine", "ece"] = 0.01
-    assert verdicts(results)[0].endswith("; the lowest is mine (1.00%).")
+    assert verdicts(results)[0].endswith("; the lowest mean is that of mine (1.00%).")
 
 
-def test_the_best_is_the_lowest_that_anybody_could_use(tmp_path):
+def test_the_best_number_of_a_line_is_the_lowest(tmp_path):
     results = _results(tmp_path, {"TS": [0.1] * 3, "MD-TS": [0.2] * 3, "MSP": [0.3] * 3})
     table = ece_table([results], (MSP, TS, MD_TS), "t", None)
     assert table.printed.blocks[0].lines[1].best == 1
 
 
-def test_text_is_escaped_in_each_form():
+def test_text_tables_escape_special_characters():
     line = Line("a_b", ("1.00 ± 0.10", "50%"), best=0)
     table = TextTable(
         "T_k & co", "domains", ("x|y", "z"), (Block("100% {new}", (line,)),), "low", ("#1",)
@@ -354,14 +366,10 @@ def test_text_is_escaped_in_each_form():
     assert "Bold: low. \\#1}" in table.latex()
 
 
-def test_the_demo(tmp_path, monkeypatch):
+def test_the_demo_prints_a_table_and_verdicts_and_is_reproducible(tmp_path, monkeypatch):
     pytest.importorskip("imagecorruptions", reason="needs the extra corruptions")
-    from domaincal.experiments import data_sources
-
-    small = data_sources._SHIPPED["digits-c"]
-    monkeypatch.setitem(
-        data_sources._SHIPPED, "digits-c", lambda seed: small.func(seed, n_images=20)
-    )
+    small = partial(dc.vision.load_digits_c, n_images=20)
+    monkeypatch.setitem(data_sources.SHIPPED_SOURCES, "digits-c", small)
     arguments = ["demo", "--repeats", "1", "--binning"]
     first = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "a")])
     assert first.exit_code == 0, first.output
@@ -379,39 +387,42 @@ def test_the_demo(tmp_path, monkeypatch):
     assert second.stdout.splitlines()[:-3] == lines[:-3]
 
 
-def test_the_demo_is_the_embedded_benchmark_and_nothing_else_is_chosen():
+def test_the_demo_is_digits_c_with_three_partitions():
     experiment = demo_experiment()
     assert [p.name for p in experiment.partitions] == [
         "unseen-severities", "unseen-severity-5", "unseen-types",
     ]  # fmt: skip
-    assert (experiment.repeats, experiment.seed, experiment.bins) == (5, 0, 20)
+    assert (experiment.repeats, experiment.random_state, experiment.n_bins) == (5, 0, 20)
     assert experiment.methods == DIGITS.methods
-    more = demo_experiment(heads=True, binning=True, seed=7)
+    more = demo_experiment(heads=True, binning=True, random_state=7)
     assert len(more.methods) == 5 + 4 + 3
-    assert more.seed == 7
+    assert more.random_state == 7
 
 
-def test_figures_are_the_same_files_again_and_left_out_without_matplotlib(tmp_path, monkeypatch):
+@pytest.fixture
+def mine(tmp_path):
+    """A small experiment with an OOD domain."""
     dc.write(small_domains(), tmp_path / "mine.npz")
     (tmp_path / "mine.toml").write_text(
         'name = "mine"\ndata = {net = "mine.npz"}\npartitions = [{name = "p", ood = ["*-5"]}]'
     )
-    experiment = dc.experiments.read_experiment(tmp_path / "mine.toml")
+    return tmp_path / "mine.toml"
+
+
+def test_the_same_figure_gives_the_same_files(mine, tmp_path):
+    experiment = dc.experiments.read_experiment(mine)
     for out in ("a", "b"):
         reproduce(["figure-3", "temperatures"], [experiment], tmp_path / out)
     for name in ("figure-3.png", "figure-3.svg", "temperatures.svg"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
-    from domaincal.cli import reproducing
 
-    def absent(module, **_):
-        raise dc.errors.MissingDependencyError(f"{module} is not there")
-
-    monkeypatch.setattr(reproducing, "require", absent)
-    arguments = ["--experiment", str(tmp_path / "mine.toml"), "-o", str(tmp_path / "c")]
+def test_without_matplotlib_figures_are_left_out(mine, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    arguments = ["--experiment", str(mine), "-o", str(tmp_path / "c")]
     result = CliRunner().invoke(main, ["reproduce", "table-1", "figure-3", *arguments])
     assert result.exit_code == 0, result.output
-    assert "figures are left out, for want of matplotlib" in result.stderr
+    assert "figures are left out, because matplotlib is not installed" in result.stderr
     result = CliRunner().invoke(main, ["reproduce", "all", *arguments])
     assert result.exit_code == 0, result.output
     assert not list((tmp_path / "c").glob("*.png"))

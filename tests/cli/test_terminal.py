@@ -1,4 +1,4 @@
-"""What a shell does to a command: pipes that close, full disks, Ctrl-C, terminals."""
+"""Closed pipes, full disks, Ctrl-C, encodings and terminals."""
 
 import os
 import pty
@@ -32,7 +32,7 @@ def _one_line(stderr):
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
-def test_a_closed_pipe_is_silent(scores, more):
+def test_a_closed_pipe_gives_no_error(scores, more):
     with subprocess.Popen(
         [*COMMAND, "evaluate", scores, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -41,7 +41,7 @@ def test_a_closed_pipe_is_silent(scores, more):
         assert process.wait() == 0
 
 
-def test_a_gate_is_heard_through_a_closed_pipe(scores):
+def test_a_failed_gate_keeps_its_exit_status_if_the_pipe_is_closed(scores):
     with subprocess.Popen(
         [*COMMAND, "evaluate", scores, "--fail-above", "-1"], stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -51,7 +51,7 @@ def test_a_gate_is_heard_through_a_closed_pipe(scores):
         assert process.wait() == 3
 
 
-def test_no_stdout_at_all(scores):
+def test_a_closed_stdout_gives_no_error(scores):
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m domaincal inspect {scores} >&-"],
         capture_output=True, text=True, check=False,
@@ -60,7 +60,7 @@ def test_no_stdout_at_all(scores):
     assert done.stderr == ""
 
 
-def test_a_terminal_without_unicode(scores):
+def test_tables_are_ascii_if_stdout_cannot_encode_unicode(scores):
     done = subprocess.run(
         [*COMMAND, "evaluate", scores], capture_output=True, check=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
@@ -69,7 +69,7 @@ def test_a_terminal_without_unicode(scores):
     assert done.stdout.isascii()
 
 
-def test_names_that_are_no_text(tmp_path):
+def test_file_names_that_are_not_utf_8_are_escaped(tmp_path):
     path = os.fsencode(tmp_path) + b"/bad\xff.npz"
     with open(path, "wb") as file:
         np.savez(file, logits=DATA.logits)
@@ -81,7 +81,7 @@ def test_names_that_are_no_text(tmp_path):
         assert rb"bad\udcff.npz" in done.stdout
 
 
-def test_no_stderr_at_all(scores):
+def test_a_closed_stderr_keeps_the_exit_status(scores):
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m domaincal evaluate {scores} --ood x 2>&-"],
         capture_output=True, text=True, check=False,
@@ -90,7 +90,7 @@ def test_no_stderr_at_all(scores):
     assert "Traceback" not in done.stdout
 
 
-def test_head_takes_what_it_wants(scores):
+def test_output_can_be_piped_into_head(scores):
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m domaincal inspect {scores} --json | head -n 1"],
         capture_output=True, text=True, check=True,
@@ -101,7 +101,7 @@ def test_head_takes_what_it_wants(scores):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 @pytest.mark.parametrize("more", [[], ["--json"]])
-def test_a_full_disk_behind_stdout(scores, more):
+def test_a_full_disk_behind_stdout_is_one_error(scores, more):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [*COMMAND, "evaluate", scores, *more], stdout=full, stderr=subprocess.PIPE, text=True,
@@ -119,7 +119,7 @@ def test_a_full_disk_behind_stdout(scores, more):
         ["fit", "scores.npz", "-o", "model.safetensors", "--force", "--method", "md-ts:head=knn"],
     ],
 )
-def test_a_full_disk_behind_the_output(scores, arguments):
+def test_a_full_disk_leaves_the_old_output_and_no_other_files(scores, arguments):
     folder = Path(scores).parent
     calibrator = dc.TemperatureScaling().fit(DATA.logits, DATA.labels)
     calibrator.save(folder / "model.safetensors")
@@ -138,7 +138,7 @@ def test_a_full_disk_behind_the_output(scores, arguments):
 
 
 @pytest.mark.skipif(not os.path.isdir("/sys/kernel"), reason="there is no /sys here")
-def test_a_read_only_folder(scores):
+def test_a_read_only_folder_is_named(scores):
     done = subprocess.run(
         [*COMMAND, "fit", scores, "-o", "/sys/kernel/model.safetensors"],
         capture_output=True, text=True, check=False,
@@ -147,7 +147,7 @@ def test_a_read_only_folder(scores):
     assert "/sys/kernel" in _one_line(done.stderr)
 
 
-def test_a_folder_without_rights(scores):
+def test_a_folder_without_write_permission_is_named(scores):
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere")
     folder = Path(scores).parent / "locked"
@@ -160,7 +160,7 @@ def test_a_folder_without_rights(scores):
 
 
 @pytest.mark.parametrize("delay", [0.5, 1.5])
-def test_ctrl_c_is_one_line_and_leaves_nothing(tmp_path, delay):
+def test_ctrl_c_prints_one_line_and_leaves_no_files(tmp_path, delay):
     data, _ = dc.make_multi_domain(40, 2000, 10, 64, random_state=0)
     dc.write(data, tmp_path / "scores.npz")
     arguments = ["fit", "scores.npz", "-o", "model.safetensors", "--method", "md-ts:head=krr"]
@@ -168,17 +168,17 @@ def test_ctrl_c_is_one_line_and_leaves_nothing(tmp_path, delay):
         with subprocess.Popen(
             [*COMMAND, *arguments], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True,
-            # A shell starts what it puts into the background deaf to Ctrl-C; tests may be that.
+            # A shell makes background jobs ignore Ctrl-C; the tests may be one.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         ) as process:  # fmt: skip
             time.sleep(delay)
             process.send_signal(signal.SIGINT)
             out, error = process.communicate()
-        # Amid the import of a compiled module, that module decides what becomes of the signal.
+        # During the import of a compiled module, that module handles the signal: try again.
         if "ImportError: initialization failed" not in error:
             break
         delay += 0.07
-    # Python ends by the signal itself where it came amid an exec, as in some imports.
+    # The signal itself ends Python if it comes during an exec, as in some imports.
     assert process.returncode in (1, -signal.SIGINT)
     assert out == ""
     assert "Traceback" not in error
@@ -187,7 +187,7 @@ def test_ctrl_c_is_one_line_and_leaves_nothing(tmp_path, delay):
 
 
 def _on_a_terminal(arguments, cwd):
-    """Run with stderr on a terminal and stdout in a pipe; what appears on each."""
+    """Run with stderr on a terminal and stdout in a pipe; returns the text of each."""
     main, side = pty.openpty()
     with subprocess.Popen(
         [*COMMAND, *arguments], cwd=cwd, stdout=subprocess.PIPE, stderr=side,
@@ -198,7 +198,7 @@ def _on_a_terminal(arguments, cwd):
         try:
             while part := os.read(main, 4096):
                 shown += part
-        except OSError:  # the end of a terminal
+        except OSError:  # the terminal was closed
             pass
         out = process.stdout.read()
     os.close(main)
@@ -206,7 +206,7 @@ def _on_a_terminal(arguments, cwd):
     return out.decode(), shown.decode()
 
 
-def test_progress_goes_to_a_terminal_only(scores):
+def test_progress_is_shown_on_a_terminal_only(scores):
     arguments = ["evaluate", scores, "--leave-one-domain-out", "--methods", "ts,md-ts"]
     out, shown = _on_a_terminal(arguments, Path(scores).parent)
     assert "fitting and scoring" in shown
@@ -216,7 +216,7 @@ def test_progress_goes_to_a_terminal_only(scores):
     assert done.stderr == ""
 
 
-def test_data_that_are_made_have_a_bar_of_their_own(tmp_path):
+def test_making_the_data_has_its_own_progress_bar(tmp_path):
     (tmp_path / "own.py").write_text(
         "import time\nimport domaincal as dc\n"
         "def load(track):\n"
@@ -232,7 +232,7 @@ def test_data_that_are_made_have_a_bar_of_their_own(tmp_path):
     assert out.startswith("Per-domain ECE")
 
 
-def test_the_same_output_twice(scores):
+def test_two_runs_print_the_same(scores):
     runs = [
         subprocess.run([*COMMAND, "evaluate", scores, "--json"], capture_output=True, check=True)
         for _ in range(2)
@@ -240,8 +240,7 @@ def test_the_same_output_twice(scores):
     assert runs[0].stdout == runs[1].stdout
 
 
-def test_not_enough_memory_is_one_line(tmp_path):
-    """A file that is honest about a size that the machine does not have."""
+def test_too_little_memory_is_one_error(tmp_path):
     np.savez(tmp_path / "scores.npz", logits=np.zeros((200_000, 100)))
     done = subprocess.run(
         [*COMMAND, "convert", "scores.npz", "x.npz"], cwd=tmp_path, capture_output=True, text=True,

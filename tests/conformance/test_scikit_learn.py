@@ -1,7 +1,7 @@
-"""scikit-learn's own checks, clone, get_params and metadata routing.
+"""scikit-learn's estimator checks, clone, get_params and metadata routing.
 
-Columns of X are classes here and y holds column numbers, which few of scikit-learn's checks know:
-each check that cannot hold is listed with the reason.
+The columns of X are classes here and y holds column numbers, unlike in most estimators. Checks that
+cannot pass for this reason are listed with an explanation.
 """
 
 import inspect
@@ -18,15 +18,21 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import domaincal as dc
 from support import CALIBRATORS, fit, small_domains
 
-# The checks know only fit(X, y): these calibrators take the rest from X.
+# The checks call fit(X, y) and predict(X) only: these calibrators derive the rest from X.
 
 
 class DomainTemperatureScalingOfX(dc.DomainTemperatureScaling):
     def fit(self, logits, y):
         return super().fit(logits, y, domains=_one_domain(logits))
 
-    def _temperatures(self, logits, features, domains):
-        return super()._temperatures(logits, features, np.zeros(len(logits), int))
+    def predict_temperature(self, logits):
+        return super().predict_temperature(logits, domains=_one_domain(logits))
+
+    def predict_confidence(self, logits):
+        return super().predict_confidence(logits, domains=_one_domain(logits))
+
+    def predict_proba(self, logits):
+        return super().predict_proba(logits, domains=_one_domain(logits))
 
 
 class MultiDomainTemperatureScalingOfX(dc.MultiDomainTemperatureScaling):
@@ -60,7 +66,7 @@ ESTIMATORS = [
     dc.BayesianBinning(),
 ]
 
-THREE_LABELS = "it fits three labels to two columns; y holds column numbers here"
+THREE_LABELS = "it has three labels for two columns; y holds column numbers here"
 EXPECTED_FAILURES = {
     "check_estimators_overwrite_params": THREE_LABELS,
     "check_estimators_fit_returns_self": THREE_LABELS,
@@ -69,8 +75,8 @@ EXPECTED_FAILURES = {
     "check_sample_weights_not_an_array": THREE_LABELS,
     "check_sample_weights_shape": THREE_LABELS,
     "check_sample_weights_not_overwritten": THREE_LABELS,
-    "check_dtype_object": "it wants a TypeError for objects; InputError is a ValueError",
-    "check_n_features_in_after_fitting": "it wants 'X has 1 features'; columns are classes here",
+    "check_dtype_object": "it expects a TypeError for objects; InputError is a ValueError",
+    "check_n_features_in_after_fitting": "it expects 'X has 1 features'; columns are classes here",
 }
 
 
@@ -78,14 +84,14 @@ def _checks():
     for estimator in ESTIMATORS:
         for instance, check in estimator_checks_generator(estimator):
             name = getattr(check, "func", check).__name__
-            if name == "check_array_api_input":  # for arrays of other libraries, not claimed
+            if name == "check_array_api_input":  # arrays of other libraries are not supported
                 continue
             yield pytest.param(instance, check, name, id=f"{type(instance).__name__}-{name}")
 
 
 @pytest.mark.parametrize(("estimator", "check", "name"), list(_checks()))
-@pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")  # labels at random: T at a bound
-def test_check_estimator(estimator, check, name):
+@pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")  # random labels: T at a bound
+def test_estimator_checks_pass_except_the_listed_ones(estimator, check, name):
     if name in EXPECTED_FAILURES:
         with pytest.raises((AssertionError, ValueError)):
             check(estimator)
@@ -94,8 +100,8 @@ def test_check_estimator(estimator, check, name):
 
 
 @pytest.mark.parametrize("form", [list, pd.Series, np.array], ids=["list", "series", "array"])
-def test_forms_of_sample_weight(form):
-    """What the checks on three labels would have asked."""
+def test_sample_weight_can_be_a_list_a_series_or_an_array(form):
+    """Replaces the checks that cannot pass because of their three labels."""
     data = small_domains()
     weight = np.linspace(0.5, 2.0, len(data)).tolist()
     expected = fit(dc.TemperatureScaling(), data, sample_weight=np.array(weight))
@@ -104,7 +110,7 @@ def test_forms_of_sample_weight(form):
 
 
 @pytest.mark.parametrize("make", CALIBRATORS.values(), ids=CALIBRATORS)
-def test_parameters_are_stored_untouched(make):
+def test_fit_does_not_change_the_parameters(make):
     calibrator = make()
     names = list(inspect.signature(type(calibrator).__init__).parameters)[1:]
     before = {name: getattr(calibrator, name) for name in names if hasattr(calibrator, name)}

@@ -1,7 +1,8 @@
-"""Writing and reading: what comes back, and that no bytes whatever crash a reader."""
+"""Files give back what was written, and any bytes are read or refused with one error."""
 
 import importlib.util
 import itertools
+import json
 import string
 import tempfile
 from pathlib import Path
@@ -125,10 +126,35 @@ def test_a_folder_of_arrays_is_read_as_it_is(data):
         assert dc.inspect(folder).ignored == ("notes.txt",)
 
 
+def _one_tensor(name, dtype, shape, content):
+    """Bytes of a ``.safetensors`` file with one tensor."""
+    entry = {"dtype": dtype, "shape": shape, "data_offsets": [0, len(content)]}
+    header = json.dumps({name: entry, "__metadata__": {"class_names": '["a", "b"]'}}).encode()
+    return len(header).to_bytes(8, "little") + header + content
+
+
+def test_bfloat16_is_read_as_float32_without_torch(tmp_path):
+    values = np.array([[1.5, -2.0], [0.0, 3e38]], "f4")
+    upper_half = (values.view(np.uint32) >> 16).astype("<u2")
+    expected = (upper_half.astype(np.uint32) << 16).view(np.float32)
+    path = tmp_path / "scores.safetensors"
+    path.write_bytes(_one_tensor("logits", "BF16", [2, 2], upper_half.tobytes()))
+    data = dc.read(path)
+    assert data.logits.dtype == np.float32
+    np.testing.assert_array_equal(data.logits, expected)
+    assert data.class_names == ("a", "b")
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("F8_E4M3", 4), ("F8_E5M2", 4), ("C64", 32)])
+def test_a_tensor_of_an_unsupported_dtype_is_refused_by_name(tmp_path, dtype, size):
+    path = tmp_path / "scores.safetensors"
+    path.write_bytes(_one_tensor("notes", dtype, [2, 2], b"\0" * size))
+    with pytest.raises(dc.errors.FileFormatError, match=f"'notes' of dtype {dtype}.*as float32"):
+        dc.read(path)
+
+
 @needs_torch
 def test_tensors_of_torch_are_read(tmp_path):
-    import json
-
     import torch
     from safetensors.torch import save_file
 

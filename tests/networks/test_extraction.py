@@ -1,4 +1,4 @@
-"""Extraction: the rows of a store are those of the network, whatever the batches and the kills."""
+"""Extraction: a store has the outputs of the network, also after interruptions."""
 
 import os
 import signal
@@ -12,22 +12,22 @@ import pytest
 import torch
 
 import domaincal as dc
-from domaincal.vision import Corruptions, Network, Preprocessing, extract
-from networks.conftest import photos, rows, same, small_network
+from domaincal.vision import Corruptions, Network, Preprocessing, extract, image_batches
+from networks.conftest import assert_same_rows, extract_rows, photos, small_network
 
 PLAIN = Preprocessing(side=16)
 
 
 def darker() -> dc.vision.ImageSet:
-    """The same labels, other pixels."""
+    """Images with the same labels and other pixels."""
     images = photos()
     images.images = images.images // 2
     return images
 
 
-def test_rows_are_those_of_the_images(tmp_path):
+def test_rows_are_the_outputs_of_the_network(tmp_path):
     network, images = small_network(), photos()
-    data = rows(tmp_path, "rows", network, images)
+    data = extract_rows(tmp_path, "rows", network, images)
     pixels = torch.from_numpy(np.stack([images.images[k] for k in range(len(images))]))
     network.module.eval()
     logits, features = network.outputs(network.preprocessing.normalise(pixels))
@@ -42,22 +42,21 @@ def test_rows_are_those_of_the_images(tmp_path):
 @pytest.mark.parametrize("options", [
     {"batch_size": 1}, {"batch_size": 7}, {"batch_size": 7, "shard_rows": 10}, {"n_jobs": 2},
 ])  # fmt: skip
-def test_batches_shards_and_processes_change_nothing(options, tmp_path):
-    same(rows(tmp_path, "one"), rows(tmp_path, "other", **options))
+def test_rows_do_not_depend_on_batches_shards_or_processes(options, tmp_path):
+    assert_same_rows(extract_rows(tmp_path, "one"), extract_rows(tmp_path, "other", **options))
 
 
-def test_a_processor_is_shown_few_images_at_a_time(tmp_path):
-    """What it makes of a large batch does not fit into its caches."""
+def test_default_batch_size_on_the_cpu_is_16(tmp_path):
     network, seen = small_network(), []
     network.module.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
-    assert len(rows(tmp_path, "rows", network)) == 40
+    assert len(extract_rows(tmp_path, "rows", network)) == 40
     assert seen[-3:] == [16, 16, 8]
 
 
-def test_images_of_some_of_the_classes_have_the_numbers_of_the_network(tmp_path):
+def test_labels_are_renumbered_to_the_classes_of_the_network(tmp_path):
     network = small_network(n_classes=3)
     network.class_names = ("bright", "grey", "dark")
-    data = rows(tmp_path, "rows", network, photos())
+    data = extract_rows(tmp_path, "rows", network, photos())
     assert data.class_names == network.class_names
     np.testing.assert_array_equal(data.labels, np.array([2, 0])[photos().labels])
     assert data.logits.shape == (40, 3)
@@ -70,63 +69,66 @@ def without_labels(images: dc.vision.ImageSet, **options) -> dc.vision.ImageSet:
 
 
 @pytest.mark.parametrize("known", [None, ("dark", "bright")])
-def test_images_without_labels(known, tmp_path):
-    """The same rows but for the labels; the classes are the network's, if it knows them."""
+def test_images_without_labels_give_the_same_rows_without_labels(known, tmp_path):
     network = small_network()
     network.class_names = known
-    labelled = rows(tmp_path, "labelled", network, photos())
-    data = rows(tmp_path, "rows", network, without_labels(photos()))
+    labelled = extract_rows(tmp_path, "labelled", network, photos())
+    data = extract_rows(tmp_path, "rows", network, without_labels(photos()))
     assert data.labels is None
     assert data.class_names == known
     for name in ("logits", "features", "domains", "groups"):
         np.testing.assert_array_equal(getattr(data, name), getattr(labelled, name))
     named = without_labels(photos(), class_names=["dark", "bright"])
-    assert rows(tmp_path, "named", network, named).class_names == ("dark", "bright")
+    assert extract_rows(tmp_path, "named", network, named).class_names == ("dark", "bright")
 
 
-def test_images_without_labels_of_some_of_the_classes(tmp_path):
+def test_images_without_labels_may_have_some_of_the_classes(tmp_path):
     wide = small_network(n_classes=5)
-    every = rows(tmp_path, "all", wide, without_labels(photos())).logits
+    every = extract_rows(tmp_path, "all", wide, without_labels(photos())).logits
     two = without_labels(photos(), class_names=["dark", "bright"], columns=[3, 1])
-    data = rows(tmp_path, "columns", wide, two)
+    data = extract_rows(tmp_path, "columns", wide, two)
     np.testing.assert_array_equal(data.logits, every[:, [3, 1]])
     with pytest.raises(
-        dc.errors.InputError, match="the network has 5 outputs, but the images are of 2"
+        dc.errors.InputError, match="the network has 5 outputs, but the images have 2"
     ):
-        rows(tmp_path, "wrong", wide, without_labels(photos(), class_names=["dark", "bright"]))
+        extract_rows(
+            tmp_path, "wrong", wide, without_labels(photos(), class_names=["dark", "bright"])
+        )
     wide.class_names = ("a", "bright", "b", "dark", "c")
-    data = rows(tmp_path, "known", wide, without_labels(photos(), class_names=["dark", "bright"]))
+    data = extract_rows(
+        tmp_path, "known", wide, without_labels(photos(), class_names=["dark", "bright"])
+    )
     np.testing.assert_array_equal(data.logits, every)
     assert data.class_names == wide.class_names
     with pytest.raises(dc.errors.InputError, match="class 'grey', which the network does not know"):
-        rows(tmp_path, "wrong", wide, without_labels(photos(), class_names=["grey"]))
+        extract_rows(tmp_path, "wrong", wide, without_labels(photos(), class_names=["grey"]))
 
 
-def test_corruptions_of_images_without_labels(tmp_path):
+def test_images_without_labels_can_be_corrupted(tmp_path):
     images, network = photos(7, side=32), small_network(32)
     options = {"corruptions": Corruptions("cifar", names=["contrast"], severities=[1])}
-    labelled = rows(tmp_path, "labelled", network, images, **options)
-    data = rows(tmp_path, "rows", network, without_labels(images), **options)
+    labelled = extract_rows(tmp_path, "labelled", network, images, **options)
+    data = extract_rows(tmp_path, "rows", network, without_labels(images), **options)
     assert data.labels is None
     for name in ("logits", "domains", "groups"):
         np.testing.assert_array_equal(getattr(data, name), getattr(labelled, name))
 
 
-def test_images_without_labels_are_not_mixed_with_others(tmp_path):
+def test_rows_with_and_without_labels_are_not_mixed_in_a_store(tmp_path):
     begun = photos()
     begun.images = Failing(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        rows(tmp_path, "rows", images=without_labels(begun), batch_size=2)
+        extract_rows(tmp_path, "rows", images=without_labels(begun), batch_size=2)
     assert len(dc.Store(tmp_path / "rows")) == 38
     with pytest.raises(dc.errors.InputError, match="differs in images: it was made with"):
-        rows(tmp_path, "rows", images=photos())
-    whole = rows(tmp_path, "rows", images=without_labels(photos()))
-    np.testing.assert_array_equal(whole.logits, rows(tmp_path, "whole").logits)
+        extract_rows(tmp_path, "rows", images=photos())
+    whole = extract_rows(tmp_path, "rows", images=without_labels(photos()))
+    np.testing.assert_array_equal(whole.logits, extract_rows(tmp_path, "whole").logits)
     assert whole.labels is None
 
 
 class Failing:
-    """Images of which one cannot be had."""
+    """Images of which one raises an error."""
 
     def __init__(self, error):
         self.error, self.images = error, photos().images
@@ -141,53 +143,53 @@ class Failing:
 
 
 @pytest.mark.parametrize("n_jobs", [0, 2])
-def test_what_is_done_before_an_error_is_kept(n_jobs, tmp_path):
+def test_rows_before_an_error_are_kept(n_jobs, tmp_path):
     images = photos()
     images.images = Failing(
-        dc.errors.FileFormatError("photo 38 cannot be decoded; mend or remove it.")
+        dc.errors.FileFormatError("photo 38 cannot be decoded; repair or remove it.")
     )
     with pytest.raises(
-        dc.errors.FileFormatError, match=r"^photo 38 cannot be decoded; mend or remove it"
+        dc.errors.FileFormatError, match=r"^photo 38 cannot be decoded; repair or remove it"
     ):
-        rows(tmp_path, "rows", images=images, batch_size=2, n_jobs=n_jobs)
+        extract_rows(tmp_path, "rows", images=images, batch_size=2, n_jobs=n_jobs)
     assert len(dc.Store(tmp_path / "rows")) == 38
 
 
-def test_what_is_done_before_ctrl_c_is_kept(tmp_path):
+def test_rows_before_ctrl_c_are_kept(tmp_path):
     images = photos()
     images.images = Failing(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        rows(tmp_path, "rows", images=images, batch_size=2)
+        extract_rows(tmp_path, "rows", images=images, batch_size=2)
     assert len(dc.Store(tmp_path / "rows")) == 38
 
 
-def test_a_shard_is_closed_after_a_while(tmp_path, monkeypatch):
-    from domaincal.vision.extraction import extract as extraction
-
-    monkeypatch.setattr(extraction, "_SHARD_SECONDS", 0.0)
-    rows(tmp_path, "rows", batch_size=10)
+def test_shard_is_written_after_some_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("domaincal.vision.extraction.extract.SHARD_SECONDS", 0.0)
+    extract_rows(tmp_path, "rows", batch_size=10)
     assert len(list((tmp_path / "rows").glob("part-*"))) == 4
 
 
-def test_only_the_classes_of_the_set_are_kept(tmp_path):
+def test_store_has_the_columns_of_the_image_set_only(tmp_path):
     images, wide = photos(), small_network(n_classes=5)
     two = dc.vision.ImageSet(
         images.images, images.labels, class_names=images.class_names, columns=[3, 1]
     )
-    data = rows(tmp_path, "rows", wide, two)
+    data = extract_rows(tmp_path, "rows", wide, two)
     every = dc.vision.ImageSet(images.images, images.labels, class_names=list("abcde"))
-    np.testing.assert_array_equal(data.logits, rows(tmp_path, "all", wide, every).logits[:, [3, 1]])
+    np.testing.assert_array_equal(
+        data.logits, extract_rows(tmp_path, "all", wide, every).logits[:, [3, 1]]
+    )
     with pytest.raises(
-        dc.errors.InputError, match="the network has 5 outputs, but the images are of 2"
+        dc.errors.InputError, match="the network has 5 outputs, but the images have 2"
     ):
-        rows(tmp_path, "wrong", wide, images)
+        extract_rows(tmp_path, "wrong", wide, images)
     wide.class_names = tuple("abcde")
     with pytest.raises(dc.errors.InputError, match="class 'dark', which the network does not know"):
-        rows(tmp_path, "wrong", wide, images)
+        extract_rows(tmp_path, "wrong", wide, images)
 
 
-def test_a_complete_store_is_left_alone(tmp_path):
-    rows(tmp_path, "rows")
+def test_complete_store_is_not_changed(tmp_path):
+    extract_rows(tmp_path, "rows")
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "rows").rglob("*")}
     done = extract(small_network(), photos(), tmp_path / "rows", device="cpu", n_jobs=0)
     assert done.n_kept == done.n_rows == 40
@@ -197,24 +199,24 @@ def test_a_complete_store_is_left_alone(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
-        ({"network": small_network(seed=1)}, "weights"),
+        ({"network": small_network(random_state=1)}, "weights"),
         ({"images": photos(41)}, "images"),
-        ({"images": photos(40, seed=1)}, "images"),
+        ({"images": photos(40, random_state=1)}, "images"),
         ({"images": darker()}, "images"),
         ({"precision": "bfloat16"}, "precision"),
     ],
 )
-def test_rows_of_something_else_are_not_mixed_in(changed, what, tmp_path):
-    rows(tmp_path, "rows", images=photos(40))
+def test_rows_of_other_networks_or_images_are_not_mixed_in_a_store(changed, what, tmp_path):
+    extract_rows(tmp_path, "rows", images=photos(40))
     with pytest.raises(
         dc.errors.InputError, match=f"rows differs in {what}.*, not .*; choose another"
     ):
-        rows(tmp_path, "rows", **{"images": photos(40), **changed})
+        extract_rows(tmp_path, "rows", **{"images": photos(40), **changed})
 
 
 @pytest.mark.parametrize("file", ["domains.npy", "features.npy"])
-def test_a_damaged_shard_is_noticed_when_it_goes_on(file, tmp_path):
-    rows(tmp_path, "rows")
+def test_resuming_a_damaged_store_is_refused(file, tmp_path):
+    extract_rows(tmp_path, "rows")
     path = tmp_path / "rows" / "part-00000" / file
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(dc.errors.FileFormatError, match=file):
@@ -222,22 +224,22 @@ def test_a_damaged_shard_is_noticed_when_it_goes_on(file, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["rows.npz", "rows.CSV", "rows.safetensors"])
-def test_a_store_is_not_named_like_a_file(name, tmp_path):
+def test_store_with_the_suffix_of_a_file_is_refused(name, tmp_path):
     with pytest.raises(dc.errors.InputError, match="name it rows, and convert"):
-        rows(tmp_path, name)
+        extract_rows(tmp_path, name)
     assert not (tmp_path / name).exists()
-    assert len(rows(tmp_path, "rows.v2")) == 40
+    assert len(extract_rows(tmp_path, "rows.v2")) == 40
 
 
-def test_a_folder_that_is_no_store(tmp_path):
+def test_folder_that_is_not_a_store_is_refused(tmp_path):
     (tmp_path / "rows").mkdir()
     with pytest.raises(
-        dc.errors.FileFormatError, match=r"no complete store.*; choose another folder"
+        dc.errors.FileFormatError, match=r"neither a complete store.*; choose another folder"
     ):
-        rows(tmp_path, "rows")
+        extract_rows(tmp_path, "rows")
 
 
-def test_state_of_a_module_that_is_no_tensor_counts(tmp_path):
+def test_checksum_depends_on_extra_state_of_a_module():
     class Counting(torch.nn.Linear):
         count = 3
 
@@ -257,23 +259,23 @@ def test_state_of_a_module_that_is_no_tensor_counts(tmp_path):
     assert Network(module, "1").checksum() != first
 
 
-def test_images_need_a_size(tmp_path):
+def test_image_set_needs_a_network_with_preprocessing(tmp_path):
     network = Network(small_network().module, "5")
-    with pytest.raises(dc.errors.InputError, match="does not say what it expects of images"):
-        rows(tmp_path, "rows", network)
+    with pytest.raises(dc.errors.InputError, match="has no preprocessing, which images need"):
+        extract_rows(tmp_path, "rows", network)
 
 
-def test_a_device_that_is_not_there(tmp_path):
+def test_unknown_device_is_refused(tmp_path):
     with pytest.raises(dc.errors.InputError, match="device='abacus' cannot be used"):
-        rows(tmp_path, "rows", device="abacus")
+        extract_rows(tmp_path, "rows", device="abacus")
     with pytest.raises(dc.errors.InputError, match="device='meta' cannot be used"):
-        rows(tmp_path, "rows", device="meta")
+        extract_rows(tmp_path, "rows", device="meta")
 
 
 KILLED = """
 import sys, time
 sys.path[:0] = [{tests!r}]
-from networks.conftest import photos, rows, same, small_network
+from networks.conftest import assert_same_rows, extract_rows, photos, small_network
 from domaincal.vision import extract
 
 images = photos(120)
@@ -288,8 +290,8 @@ extract(small_network(), images, {out!r}, device="cpu", n_jobs=0, batch_size=5, 
 """
 
 
-def test_extraction_goes_on_after_kill_9(tmp_path):
-    """Killed twice at different places, then left alone: every row once, in order."""
+def test_extraction_resumes_after_kill_9(tmp_path):
+    """After two kills at different rows, the store has every row once, in order."""
     out = tmp_path / "rows"
     script = KILLED.format(tests=str(Path(__file__).parents[1]), out=str(out))
     counts = []
@@ -305,70 +307,72 @@ def test_extraction_goes_on_after_kill_9(tmp_path):
     assert 10 <= counts[0] < counts[1] < 120
     done = extract(small_network(), photos(120), out, device="cpu", n_jobs=0, batch_size=5)
     assert done.n_kept == counts[1]
-    same(done.store.read(verify=True), rows(tmp_path, "whole", images=photos(120)))
+    assert_same_rows(
+        done.store.read(verify=True), extract_rows(tmp_path, "whole", images=photos(120))
+    )
 
 
-def test_nothing_is_left_changed(tmp_path):
-    """Modes of the module's parts, hooks, and everybody's random numbers."""
+def test_extraction_restores_modes_hooks_and_random_state(tmp_path):
     network = small_network()
     network.module.train()
     network.module[1].eval()
     state = torch.random.get_rng_state()
-    rows(tmp_path, "rows", network, n_jobs=2)
+    extract_rows(tmp_path, "rows", network, n_jobs=2)
     assert [part.training for part in network.module] == [True, False, True, True, True, True]
     assert torch.equal(torch.random.get_rng_state(), state)
     assert not network.module[5]._forward_hooks
     assert not torch.backends.cudnn.benchmark
 
 
-def test_rows_of_another_layer_or_of_other_columns_are_not_mixed_in(tmp_path):
+def test_rows_of_other_layers_or_columns_are_not_mixed_in_a_store(tmp_path):
     images = photos()
-    rows(tmp_path, "layer", Network(small_network().module, "5", preprocessing=PLAIN))
+    extract_rows(tmp_path, "layer", Network(small_network().module, "5", preprocessing=PLAIN))
     with pytest.raises(
         dc.errors.InputError, match="differs in layer: it was made with '5', not '4'"
     ):
-        rows(tmp_path, "layer", Network(small_network().module, "4", preprocessing=PLAIN))
-    with pytest.raises(dc.errors.InputError, match="layer='4', but the Network has one: '5'"):
-        rows(tmp_path, "layer", layer="4")
+        extract_rows(tmp_path, "layer", Network(small_network().module, "4", preprocessing=PLAIN))
+    with pytest.raises(dc.errors.InputError, match="layer='4', but the Network has the layer '5'"):
+        extract_rows(tmp_path, "layer", layer="4")
     wide = small_network(n_classes=5)
     chosen = [
         dc.vision.ImageSet(images.images, images.labels, class_names=["a", "b"], columns=columns)
         for columns in ([0, 2], [3, 1], [3, 7], [-1, 0])
     ]
-    rows(tmp_path, "columns", wide, chosen[0])
+    extract_rows(tmp_path, "columns", wide, chosen[0])
     with pytest.raises(
         dc.errors.InputError, match=r"differs in columns: .* \[0, 2\], not \[3, 1\]"
     ):
-        rows(tmp_path, "columns", wide, chosen[1])
-    with pytest.raises(dc.errors.InputError, match="5 outputs, but columns of the images name 7"):
-        rows(tmp_path, "new", wide, chosen[2])
-    with pytest.raises(dc.errors.InputError, match="columns of the images are no outputs"):
-        rows(tmp_path, "new", wide, chosen[3])
+        extract_rows(tmp_path, "columns", wide, chosen[1])
+    with pytest.raises(
+        dc.errors.InputError, match="5 outputs, but columns of the images contains 7"
+    ):
+        extract_rows(tmp_path, "new", wide, chosen[2])
+    with pytest.raises(dc.errors.InputError, match="columns of the images are not the outputs"):
+        extract_rows(tmp_path, "new", wide, chosen[3])
 
 
 @pytest.mark.parametrize(
     "pixels",
     [np.zeros((4, 16, 16, 3)), np.zeros((4, 16, 16), np.uint8), np.zeros((4, 3, 16, 16), np.uint8)],
 )
-def test_images_that_are_no_bytes_of_three_channels(pixels, tmp_path):
+def test_images_that_are_not_uint8_with_three_channels_are_refused(pixels, tmp_path):
     images = photos(4)
     images.images = pixels
     with pytest.raises(
         dc.errors.InputError, match=r"images must be uint8 of shape \(height, width, 3\)"
     ):
-        rows(tmp_path, "rows", images=images)
+        extract_rows(tmp_path, "rows", images=images)
 
 
-def test_an_error_of_the_disk_reaches_the_caller(tmp_path, monkeypatch):
+def test_errors_of_the_writer_are_raised(tmp_path, monkeypatch):
     monkeypatch.setattr(dc.Store, "append", lambda *_, **__: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
-        rows(tmp_path, "rows", batch_size=5, shard_rows=5)
+        extract_rows(tmp_path, "rows", batch_size=5, shard_rows=5)
 
 
-def test_images_are_kept_in_a_part_of_the_memory(monkeypatch):
-    from domaincal.vision import image_batches as batches
-
-    assert 0 < batches._kept_bytes(torch.device("cpu")) <= batches._KEPT_BYTES
+def test_decoded_images_take_at_most_a_quarter_of_the_memory(monkeypatch):
+    cpu = torch.device("cpu")
+    assert 0 < image_batches.decoded_bytes_limit(cpu) <= image_batches.MAX_DECODED_BYTES
     pages = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}
-    monkeypatch.setattr(batches.os, "sysconf", pages.__getitem__)
-    assert batches._kept_bytes(torch.device("cpu")) == 1_024_000
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__)
+    assert image_batches.decoded_bytes_limit(cpu) == 1_024_000

@@ -1,4 +1,4 @@
-"""Network files: the same network again, or one clear error."""
+"""Network files: a loaded network equals the saved one; invalid files are refused."""
 
 import json
 
@@ -13,8 +13,8 @@ from networks.conftest import small_network
 
 
 @pytest.mark.parametrize("name", ["resnet18", "vit_tiny_patch16_224"])
-def test_a_saved_network_is_the_same(name, tmp_path):
-    network = create_network(name, class_names=["a", "b"], side=32, stem="small", seed=3)
+def test_loaded_network_equals_the_saved_one(name, tmp_path):
+    network = create_network(name, class_names=["a", "b"], side=32, stem="small", random_state=3)
     save_network(network, tmp_path / "network.safetensors")
     again = load_network(tmp_path / "network.safetensors")
     assert again.checksum() == network.checksum()
@@ -28,8 +28,7 @@ def test_a_saved_network_is_the_same(name, tmp_path):
 
 
 @pytest.mark.parametrize("now", ["resnet18", None])
-def test_a_name_that_stands_for_something_else_now(now, tmp_path, monkeypatch):
-    """The file is that of the network that it was, under the name that it had."""
+def test_file_does_not_depend_on_later_changes_of_architectures(now, tmp_path, monkeypatch):
     monkeypatch.setitem(ARCHITECTURES, "small", "resnet10t.c3_in1k")
     network = create_network("small", class_names=["a", "b"])
     save_network(network, tmp_path / "network.safetensors")
@@ -43,43 +42,45 @@ def test_a_name_that_stands_for_something_else_now(now, tmp_path, monkeypatch):
     assert again.checksum() == network.checksum()
 
 
-def test_files_that_are_no_network(tmp_path):
+def test_files_of_other_content_are_refused(tmp_path):
     with pytest.raises(dc.errors.InputError, match="there is no file"):
         load_network(tmp_path / "none.safetensors")
     write_tensors(tmp_path / "other.safetensors", {"x": np.zeros(2)}, {})
     with pytest.raises(
-        dc.errors.FileFormatError, match=r"other\.safetensors is no network of domaincal"
+        dc.errors.FileFormatError, match=r"other\.safetensors is not a network file of domaincal"
     ):
         load_network(tmp_path / "other.safetensors")
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """Tensors and texts of a network file."""
+    """Tensors and metadata of a network file."""
     path = tmp_path_factory.mktemp("networks") / "network.safetensors"
     save_network(create_network("resnet10t", class_names=["a", "b"], side=32), path)
     return read_tensors(path)
 
 
-def test_weights_that_are_not_all_there(saved, tmp_path):
+def test_missing_weights_are_refused(saved, tmp_path):
     tensors, texts = saved
     path = tmp_path / "cut.safetensors"
     write_tensors(path, {k: v for k, v in tensors.items() if k != "fc.weight"}, texts)
     with pytest.raises(
         dc.errors.FileFormatError,
-        match=r"cut.* not those of resnet10t .*fc\.weight.*install the version",
+        match=r"cut.* do not fit resnet10t .*fc\.weight.*install the version",
     ):
         load_network(path)
 
 
-def test_a_newer_network_file(saved, tmp_path):
+def test_newer_version_of_the_format_is_refused(saved, tmp_path):
     write_tensors(tmp_path / "new.safetensors", saved[0], {**saved[1], "version": "2"})
-    with pytest.raises(dc.errors.FileFormatError, match=r"new.* of version 2 .* upgrade domaincal"):
+    with pytest.raises(
+        dc.errors.FileFormatError, match=r"new.* has version 2 .* upgrade domaincal"
+    ):
         load_network(tmp_path / "new.safetensors")
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "message"),
+    ("keys", "value", "message"),
     [
         (("name",), None, "its header has no 'name'"),
         (("class_names",), None, "its header has no 'class_names'"),
@@ -99,15 +100,15 @@ def test_a_newer_network_file(saved, tmp_path):
         (("provenance", "stem"), "large", "stem must be"),
     ],
 )
-def test_headers_that_are_damaged(place, value, message, saved, tmp_path):
-    """A key that is missing (None), or a value that means nothing."""
+def test_damaged_headers_are_refused(keys, value, message, saved, tmp_path):
+    """A value of None removes the key."""
     tensors, texts = saved
     header = json.loads(texts["network"])
-    inner = header if len(place) == 1 else header[place[0]]
+    inner = header if len(keys) == 1 else header[keys[0]]
     if value is None:
-        del inner[place[-1]]
+        del inner[keys[-1]]
     else:
-        inner[place[-1]] = value
+        inner[keys[-1]] = value
     path = tmp_path / "damaged.safetensors"
     write_tensors(path, tensors, {**texts, "network": json.dumps(header)})
     with pytest.raises(
@@ -118,7 +119,7 @@ def test_headers_that_are_damaged(place, value, message, saved, tmp_path):
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "3"])
-def test_headers_that_are_no_header(text, saved, tmp_path):
+def test_headers_that_are_not_json_objects_are_refused(text, saved, tmp_path):
     tensors, texts = saved
     texts = {k: v for k, v in texts.items() if k != "network"}
     path = tmp_path / "damaged.safetensors"
@@ -129,6 +130,8 @@ def test_headers_that_are_no_header(text, saved, tmp_path):
         load_network(path)
 
 
-def test_a_module_of_the_users_is_not_saved_here(tmp_path):
-    with pytest.raises(dc.errors.InputError, match="save its module with torch"):
+def test_network_of_a_users_module_is_not_saved(tmp_path):
+    with pytest.raises(
+        dc.errors.InputError, match=r"was not made by create_network.*save its module with torch"
+    ):
         save_network(small_network(), tmp_path / "x.safetensors")

@@ -1,4 +1,4 @@
-"""What is asked of ``domaincal train``, ``extract`` and Tiny-ImageNet-C arrives where it counts."""
+"""Options of ``domaincal train``, ``extract`` and Tiny-ImageNet-C reach the library."""
 
 import json
 from functools import partial
@@ -10,20 +10,19 @@ import torch
 import domaincal as dc
 from domaincal._files import read_tensor_metadata
 from domaincal.experiments.tiny_imagenet_c import tiny_imagenet_c
-from domaincal.vision import Network, create_network, load_network, save_network
-from domaincal.vision.extraction import extract as extraction
+from domaincal.vision import Corruptions, Network, create_network, load_network, save_network
 from domaincal.vision.networks.header import NetworkHeader
 from networks.conftest import run
 from trees import encoded, tiny_imagenet, write_tree
 
-#: Of timm's, the smallest with convolutions.
+#: The smallest network of timm with convolutions.
 SMALL = "test_resnet"
 QUICK = ("--network", SMALL, "--side", "32", "--epochs", "1", "--device", "cpu", "--jobs", "0")
 
 
 @pytest.fixture
 def network(tmp_path):
-    """A file of a network for these images."""
+    """File of a network for these images."""
     names = dc.vision.TinyImageNet(_tree(tmp_path / "names"), "val").class_names
     path = tmp_path / "network.safetensors"
     save_network(create_network(SMALL, class_names=names, side=32, stem="small"), path)
@@ -52,30 +51,29 @@ def _tree(folder):
         (("--split", "val"), "data split", "val"),
     ],
 )
-def test_train_does_as_its_options_say(options, key, expected, images, tmp_path):
-    """The provenance says what was used: a test of training sees each of them at work."""
+def test_options_of_train_are_in_the_provenance(options, key, expected, images, tmp_path):
     run("train", "tiny-imagenet", images, tmp_path / "n.safetensors", *QUICK, *options)
     assert load_network(tmp_path / "n.safetensors").provenance[key] == expected
 
 
 @pytest.mark.parametrize("pretrained", [True, False])
-def test_train_starts_from_pretrained_weights_if_asked(pretrained, images, tmp_path, monkeypatch):
-    """timm's weights are not at hand here: random ones stand for them."""
-    make, asked = timm.create_model, []
+def test_train_passes_on_the_option_pretrained(pretrained, images, tmp_path, monkeypatch):
+    """Random weights stand for the pretrained ones of timm, which need a download."""
+    make, calls = timm.create_model, []
 
     def create_model(name, *, pretrained, **options):
-        asked.append(pretrained)
+        calls.append(pretrained)
         return make(name, **options)
 
     monkeypatch.setattr(timm, "create_model", create_model)
     path = tmp_path / "n.safetensors"
     run("train", "tiny-imagenet", images, path, *QUICK, *["--pretrained"] * pretrained)
-    assert asked == [pretrained]
+    assert calls == [pretrained]
     assert load_network(path).provenance["pretrained"] is pretrained
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_train_compiles_if_asked(compiled, images, tmp_path, monkeypatch):
+def test_train_passes_on_the_option_compile(compiled, images, tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(torch, "compile", lambda module: seen.append(module) or module)
     path = tmp_path / "n.safetensors"
@@ -91,8 +89,7 @@ def test_train_measures_on_the_validation_split(images, tmp_path):
     assert 0 <= load_network(path).provenance["accuracy"] <= 1
 
 
-def test_a_table_has_no_split(tmp_path):
-    """None is asked of it unless the user names one, which is refused."""
+def test_table_has_no_split_to_train_on(tmp_path):
     files = {f"{k}.png": encoded(20 * k, format="PNG", side=40) for k in range(4)}
     table = write_tree(tmp_path / "photos", files) / "photos.csv"
     table.write_text(
@@ -100,25 +97,23 @@ def test_a_table_has_no_split(tmp_path):
     )
     path = tmp_path / "n.safetensors"
     said = run("train", "table", table, path, *QUICK, "--split", "train", status=1)
-    assert "table has no split 'train'; it has none: leave it out" in said
+    assert "table has no split 'train'; it has no splits: leave it out" in said
     assert not path.exists()
     assert "1 epochs of 4 images" in run("train", "table", table, path, *QUICK)
 
 
 @pytest.mark.parametrize("verb", ["train", "extract"])
-def test_the_device_is_the_one_that_was_asked_for(verb, images, network, tmp_path):
+def test_verbs_pass_on_the_device(verb, images, network, tmp_path):
     options = ("--network", SMALL if verb == "train" else network, "--device", "abacus")
     said = run(verb, "tiny-imagenet", images, tmp_path / "out.safetensors", *options, status=1)
     assert "device='abacus' cannot be used" in said
 
 
-def test_the_number_of_processes_is_the_one_that_was_asked_for(
-    images, network, tmp_path, monkeypatch
-):
-    asked = []
+def test_verbs_pass_on_the_number_of_processes(images, network, tmp_path, monkeypatch):
+    counts = []
 
     def worker_count(n_jobs):
-        asked.append(n_jobs)
+        counts.append(n_jobs)
         return 0
 
     for module in ("extraction.extract", "training.train"):
@@ -126,15 +121,15 @@ def test_the_number_of_processes_is_the_one_that_was_asked_for(
     run("train", "tiny-imagenet", images, tmp_path / "n.safetensors", *QUICK, "--jobs", "3")
     options = ("--network", network, "--device", "cpu")
     run("extract", "tiny-imagenet", images, tmp_path / "rows", *options, "--jobs", "5")
-    assert asked == [3, 5]
+    assert counts == [3, 5]
 
 
-def test_extract_does_as_its_options_say(images, network, tmp_path, monkeypatch):
-    sizes, kinds, outputs = [], set(), Network.outputs
+def test_extract_passes_on_its_options(images, network, tmp_path, monkeypatch):
+    sizes, precisions, outputs = [], set(), Network.outputs
 
     def recorded(self, given, precision):
         sizes.append(len(given))
-        kinds.add(precision)
+        precisions.add(precision)
         return outputs(self, given, precision)
 
     monkeypatch.setattr(Network, "outputs", recorded)
@@ -142,8 +137,8 @@ def test_extract_does_as_its_options_say(images, network, tmp_path, monkeypatch)
     more = ("--batch-size", "4", "--precision", "bfloat16", "--split", "train")
     rows = tmp_path / "rows"
     said = json.loads(run("extract", "tiny-imagenet", images, rows, *options, *more))
-    assert sizes == [1, 4, 2]  # a black one first, then six
-    assert kinds == {torch.bfloat16}
+    assert sizes == [1, 4, 2]  # a black image, then six images
+    assert precisions == {torch.bfloat16}
     assert (said["precision"], said["device"], said["n_rows"]) == ("bfloat16", "cpu", 6)
     assert said["images_per_second"] == pytest.approx(6 / said["seconds"])
     assert said["provenance"]["precision"] == "bfloat16"
@@ -151,8 +146,8 @@ def test_extract_does_as_its_options_say(images, network, tmp_path, monkeypatch)
     assert said["provenance"]["corruptions"] is None
 
 
-def test_extract_corrupts_with_the_seed_that_was_asked_for(images, network, tmp_path, monkeypatch):
-    monkeypatch.setattr(extraction.Corruptions, "domains", ("clean", "gaussian_noise-1"))
+def test_extract_passes_on_the_seed_of_the_corruptions(images, network, tmp_path, monkeypatch):
+    monkeypatch.setattr(Corruptions, "domains", ("clean", "gaussian_noise-1"))
     options = ("--network", network, "--device", "cpu", "--jobs", "0", "--corrupt", "cifar")
     made = {}
     for seed in (0, 7):
@@ -165,12 +160,11 @@ def test_extract_corrupts_with_the_seed_that_was_asked_for(images, network, tmp_
     assert (made[0].logits[6:] != made[7].logits[6:]).any()
 
 
-def test_tiny_imagenet_c_is_made_as_its_definition_says(tmp_path):
-    """The recipe is in the file of the network and in the store of its rows."""
+def test_recipe_of_tiny_imagenet_c_is_in_the_network_file_and_the_store(tmp_path):
     recipe = {"epochs": 2, "learning_rate": 0.02, "weight_decay": 0.01, "clip_norm": 0.5}
     made = tmp_path / "made"
     data = tiny_imagenet_c(
-        SMALL, folder=_tree(tmp_path / "tiny"), made=made, constants="cifar", **recipe
+        SMALL, folder=_tree(tmp_path / "tiny"), cache_folder=made, constants="cifar", **recipe
     )
     (checkpoint,) = made.glob("*.safetensors")
     header = NetworkHeader.from_texts(read_tensor_metadata(checkpoint), checkpoint)
@@ -192,10 +186,11 @@ def test_tiny_imagenet_c_is_made_as_its_definition_says(tmp_path):
     assert dc.read(store).provenance == written
 
 
-def test_another_recipe_is_another_network(tmp_path, monkeypatch):
-    """What decides the weights is in the name of their file; what does not, is not."""
-    monkeypatch.setattr(extraction.Corruptions, "domains", ("clean", "gaussian_noise-1"))
-    make = partial(tiny_imagenet_c, SMALL, folder=_tree(tmp_path / "tiny"), made=tmp_path / "made")
+def test_other_recipe_trains_another_network(tmp_path, monkeypatch):
+    """The constants of the corruptions do not change the network."""
+    monkeypatch.setattr(Corruptions, "domains", ("clean", "gaussian_noise-1"))
+    folders = {"folder": _tree(tmp_path / "tiny"), "cache_folder": tmp_path / "made"}
+    make = partial(tiny_imagenet_c, SMALL, **folders)
     usual = {"epochs": 1, "learning_rate": 0.02, "weight_decay": 0.0, "clip_norm": None}
     others = ({"epochs": 2}, {"learning_rate": 0.01}, {"weight_decay": 0.1}, {"clip_norm": 1.0})
     for changed in ({}, *others):

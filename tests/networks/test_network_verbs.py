@@ -1,4 +1,4 @@
-"""``domaincal train`` and ``extract``, and the experiment that uses both, on a made-up data set."""
+"""``domaincal train`` and ``extract``, and the experiment that uses both, on synthetic images."""
 
 import json
 from functools import partial
@@ -17,7 +17,7 @@ FAST = (
 )  # fmt: skip
 
 
-def test_train_then_extract_then_evaluate(images, tmp_path):
+def test_train_then_extract_with_corruptions_then_resume(images, tmp_path):
     network, rows = tmp_path / "n.safetensors", tmp_path / "rows"
     said = run("train", "tiny-imagenet", images, network, *FAST, "--validation-split", "val")
     assert "resnet10t: 1 epochs of 6 images" in said
@@ -32,7 +32,7 @@ def test_train_then_extract_then_evaluate(images, tmp_path):
     assert data.provenance["network"] == "resnet10t"
     assert data.provenance["network data split"] == "train"  # by default
     assert data.provenance["corruptions"]["constants"] == "tiny-imagenet"
-    assert "has all 456 rows already" in run(*extract)
+    assert "already has all 456 rows" in run(*extract)
     again = json.loads(run(*extract, "--json"))
     assert (again["document"], again["n_rows"], again["n_kept"]) == (
         "domaincal extraction",
@@ -43,7 +43,7 @@ def test_train_then_extract_then_evaluate(images, tmp_path):
     assert "differs in corruptions: it was made with {" in refused
 
 
-def test_train_prints_json_and_replaces_nothing(images, tmp_path):
+def test_train_prints_json_and_does_not_overwrite(images, tmp_path):
     network = tmp_path / "n.safetensors"
     train = ("train", "tiny-imagenet", images, network, *FAST)
     printed = json.loads(run(*train, "--json"))
@@ -55,26 +55,27 @@ def test_train_prints_json_and_replaces_nothing(images, tmp_path):
     run(*train, "--force")
 
 
-def test_any_folder_with_a_table(tmp_path):
+def test_table_of_images_can_be_trained_on_and_extracted(tmp_path):
     files = {f"{name}.png": encoded(value, format="PNG", side=40)
              for name, value in (("a", 10), ("b", 200), ("c", 20), ("d", 220))}  # fmt: skip
     folder = write_tree(tmp_path / "photos", files)
     table = folder / "photos.csv"
-    table.write_text("path,kind,site\na.png,dark,x\nb.png,bright,x\nc.png,dark,y\nd.png,bright,y\n")
-    kind = "table:label=kind:domain=site"
+    table.write_text(
+        "path,species,site\na.png,dark,x\nb.png,bright,x\nc.png,dark,y\nd.png,bright,y\n"
+    )
+    dataset = "table:label=species:domain=site"
     network = tmp_path / "n.safetensors"
     options = ("--network", "resnet10t", "--side", "32", "--stem", "small", "--epochs", "1",
                "--batch-size", "2", "--device", "cpu", "--jobs", "0")  # fmt: skip
-    run("train", kind, table, network, *options)
-    run("extract", kind, table, tmp_path / "rows", "--network", network, "--jobs", "0")
+    run("train", dataset, table, network, *options)
+    run("extract", dataset, table, tmp_path / "rows", "--network", network, "--jobs", "0")
     data = dc.read(tmp_path / "rows")
     assert data.class_names == ("bright", "dark")
     assert data.labels.tolist() == [1, 0, 1, 0]
     assert data.domains.tolist() == ["x", "x", "y", "y"]
 
 
-def test_a_new_site_without_labels(tmp_path):
-    """From images to calibrated confidences of a site that nobody has labelled."""
+def test_calibrator_can_be_applied_to_a_new_site_without_labels(tmp_path):
     values = {"a": 10, "b": 200, "c": 20, "d": 220, "e": 90}
     files = {f"{name}.png": encoded(value, format="PNG", side=40) for name, value in values.items()}
     folder = write_tree(tmp_path / "photos", files)
@@ -86,13 +87,13 @@ def test_a_new_site_without_labels(tmp_path):
     network, model = tmp_path / "n.safetensors", tmp_path / "ts.safetensors"
     fast = ("--network", "resnet10t", "--side", "32", "--stem", "small", "--epochs", "1",
             "--batch-size", "2", "--device", "cpu", "--jobs", "0")  # fmt: skip
-    kind = "table:label=null:domain=site"
-    assert "images have no labels" in run("train", kind, new, network, *fast, status=1)
-    assert "in a command null" in run("train", "table", new, network, *fast, status=1)
+    dataset = "table:label=null:domain=site"
+    assert "images have no labels" in run("train", dataset, new, network, *fast, status=1)
+    assert "null on the command line" in run("train", "table", new, network, *fast, status=1)
     run("train", "table", known, network, *fast)
     extract = ("--network", network, "--jobs", "0", "--device", "cpu")
     run("extract", "table", known, tmp_path / "rows", *extract)
-    run("extract", kind, new, tmp_path / "new", *extract)
+    run("extract", dataset, new, tmp_path / "new", *extract)
     data = dc.read(tmp_path / "new")
     assert data.labels is None
     assert data.class_names == ("bright", "dark")
@@ -113,36 +114,31 @@ def test_a_new_site_without_labels(tmp_path):
         (("--network", "resnet10t", "--corrupt", "mnist"), 2, "'mnist' is not one of"),
     ],
 )  # fmt: skip
-def test_what_extract_refuses(arguments, status, message, images, tmp_path):
+def test_invalid_options_of_extract_are_refused(arguments, status, message, images, tmp_path):
     said = run("extract", "tiny-imagenet", images, tmp_path / "rows", *arguments, status=status)
     assert message in said
     assert not (tmp_path / "rows").exists()
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("dataset", "message"),
     [
-        ("mnist", "there is no kind of images 'mnist'; choose from tiny-imagenet"),
+        ("mnist", "there is no data set of images 'mnist'; choose from tiny-imagenet"),
         ("gldv2:variants=gld23k", "gldv2 has no parameter 'variants'; choose from variant,"),
-        ("gldv2:seed=one", "seed of gldv2 must be a whole number, got 'one'"),
+        ("gldv2:random_state=one", "random_state of gldv2 must be a whole number, got 'one'"),
     ],
 )
 @pytest.mark.parametrize("verb", ["extract", "train"])
-def test_kinds_that_are_written_wrong(verb, kind, message, tmp_path):
-    assert message in run(verb, kind, tmp_path, tmp_path / "n.safetensors", *FAST[:2], status=2)
+def test_invalid_data_sets_are_usage_errors(verb, dataset, message, tmp_path):
+    assert message in run(verb, dataset, tmp_path, tmp_path / "n.safetensors", *FAST[:2], status=2)
 
 
-def test_a_table_has_no_splits(tmp_path):
-    options = ("table", tmp_path, tmp_path / "n.safetensors", *FAST, "--split", "val")
-    assert "table has no split 'val'; it has none: leave it out" in run("train", *options, status=1)
-
-
-def test_a_place_without_images(tmp_path):
+def test_folder_without_images_is_refused(tmp_path):
     said = run("train", "tiny-imagenet", tmp_path, tmp_path / "n.safetensors", *FAST, status=1)
     assert "expected tiny-imagenet-200/train, tiny-imagenet-200/val or .zip files" in said
 
 
-def test_the_experiment_makes_what_it_needs_once(images, tmp_path):
+def test_experiment_trains_and_extracts_once(images, tmp_path):
     definition = tmp_path / "small.toml"
     definition.write_text("""
         name = "small"
@@ -156,13 +152,13 @@ def test_the_experiment_makes_what_it_needs_once(images, tmp_path):
     make = ("reproduce", "summary", "--experiment", definition, "--data", images, "-o", out)
     run(*make, "--network", "Small")
     made = {path.name for path in (out / "made").iterdir()}
-    assert len(made) == 2  # a network and its rows
+    assert len(made) == 2  # a network and a store
     network = next((out / "made").glob("*.safetensors"))
     before = network.stat().st_mtime_ns
     printed = run(*make)
     assert "small, Small" in printed
     assert "small, Other constants" in printed
-    assert len(list((out / "made").iterdir())) == 3  # other rows of the same network
+    assert len(list((out / "made").iterdir())) == 3  # another store of the same network
     assert network.stat().st_mtime_ns == before
     assert "there is no network 'Large' in small; choose from Small, Other" in run(
         *make, "--network", "Large", status=1
@@ -171,7 +167,7 @@ def test_the_experiment_makes_what_it_needs_once(images, tmp_path):
     assert [source.network for source in table.sources] == ["Small", "Other constants"]
     said = json.loads((out / "provenance.json").read_text())[0]
     assert said["rows"]["Small"][0]["weights"] == load_network(network).checksum()
-    # Results are of images, wherever these are; of other images, there are none yet.
+    # The identity of a source depends on the images, not on their folder.
     known = table.sources[0].identity(0)
     moved = images.rename(tmp_path / "elsewhere")
     assert dc.experiments.read_experiment(definition, data=moved).sources[0].identity(0) == known
@@ -189,7 +185,7 @@ def test_the_experiment_makes_what_it_needs_once(images, tmp_path):
         ("{source = 'tiny-imagenet-c', network = 'resnet10t', epoch = 1}", "no option 'epoch'"),
     ],
 )
-def test_an_experiment_that_is_wrong_trains_nothing(written, message, images, tmp_path):
+def test_invalid_experiment_trains_nothing(written, message, images, tmp_path):
     (tmp_path / "wrong.toml").write_text(f"name = 'x'\ndata = {{net = {written}}}\n")
     said = run(
         "reproduce", "summary", "--experiment", tmp_path / "wrong.toml", "--data", images,
@@ -199,9 +195,9 @@ def test_an_experiment_that_is_wrong_trains_nothing(written, message, images, tm
     assert not list(tmp_path.glob("out/made/*"))
 
 
-def test_the_shipped_experiment_knows_the_seven():
+def test_experiment_of_the_paper_has_seven_networks():
     experiment = dc.experiments.read_experiment("tiny-imagenet-c")
     assert len(experiment.sources) == 7
-    assert experiment.bins == 100
+    assert experiment.n_bins == 100
     assert np.all([method.name for method in experiment.methods][:3] == ["MSP", "TS", "MD-TS"])
     assert len(dc.experiments.read_experiment("tiny-imagenet-c-mild").sources) == 1

@@ -1,4 +1,4 @@
-"""Networks: logits and features of the seven of the paper, and of any module."""
+"""Networks: logits and features of the seven networks of the paper, and of any module."""
 
 from dataclasses import dataclass
 
@@ -18,13 +18,12 @@ SEVEN = [
 ]  # fmt: skip
 
 
-def test_the_paper_has_seven_networks():
+def test_architectures_are_the_seven_of_the_paper():
     assert [name for name, _ in SEVEN] == list(ARCHITECTURES)
 
 
 @pytest.mark.parametrize(("name", "n_features"), SEVEN)
-def test_logits_and_features_of_the_seven(name, n_features, tmp_path):
-    """Random weights, two images, each network's own size: what timm's own functions give."""
+def test_logits_and_features_equal_those_of_timm(name, n_features, tmp_path):
     network = create_network(name, class_names=["a", "b", "c"])
     images = dc.vision.ImageSet(
         np.random.default_rng(0).integers(0, 256, (2, 90, 120, 3)).astype(np.uint8),
@@ -35,9 +34,9 @@ def test_logits_and_features_of_the_seven(name, n_features, tmp_path):
     assert data.features.shape == (2, n_features)
     assert data.logits.dtype == data.features.dtype == np.float32
     preprocessing, module = network.preprocessing, network.module.eval()
-    cut = np.stack([preprocessing.cut(image) for image in images.images])
+    cropped = np.stack([preprocessing.resize_and_crop(image) for image in images.images])
     with torch.inference_mode():
-        passed = module.forward_features(preprocessing.normalise(torch.from_numpy(cut)))
+        passed = module.forward_features(preprocessing.normalise(torch.from_numpy(cropped)))
         features = module.forward_head(passed, pre_logits=True)
         logits = module.forward_head(passed)
     np.testing.assert_allclose(data.features, features.flatten(1), rtol=1e-5, atol=1e-6)
@@ -45,7 +44,7 @@ def test_logits_and_features_of_the_seven(name, n_features, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["resnet-50", "bit-m-r50", "efficientnet-b1", "vit-small"])
-def test_a_small_stem_sees_more_of_a_small_image(name):
+def test_small_stem_gives_larger_feature_maps_of_small_images(name):
     images = torch.zeros(1, 3, 64, 64)
     reached = {}
     for stem in ("standard", "small"):
@@ -58,24 +57,24 @@ def test_a_small_stem_sees_more_of_a_small_image(name):
 
 @pytest.mark.parametrize("name", ["resnet-50", "bit-m-r50", "efficientnet-b1"])
 @pytest.mark.parametrize("size", [(300, 400), (64, 500), (333, 331)])
-def test_images_are_cut_as_timm_cuts_them(name, size):
+def test_preprocessing_equals_that_of_timm(name, size):
     network = create_network(name)
     pixels = np.random.default_rng(1).integers(0, 256, (*size, 3)).astype(np.uint8)
-    own = network.preprocessing.cut(pixels)
+    own = network.preprocessing.resize_and_crop(pixels)
     config = timm.data.resolve_data_config({}, model=network.module)
     theirs = timm.data.create_transform(**config)(Image.fromarray(pixels))
     ours = network.preprocessing.normalise(torch.from_numpy(own.copy())[None])[0]
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
-def test_an_image_of_the_right_size_is_taken_as_it_is():
-    """Those of ImageNet-C are: to resize and cut them again would show less of them."""
+def test_image_of_the_right_size_is_not_resized_or_cropped():
+    """Images of ImageNet-C have the right size: a second crop would remove more of them."""
     pixels = np.random.default_rng(1).integers(0, 256, (224, 224, 3)).astype(np.uint8)
     assert create_network("resnet-50").preprocessing.crop < 1
-    assert create_network("resnet-50").preprocessing.cut(pixels) is pixels
+    assert create_network("resnet-50").preprocessing.resize_and_crop(pixels) is pixels
 
 
-def test_features_are_what_enters_the_named_layer():
+def test_features_are_the_input_of_the_last_layer():
     network = small_network()
     images = torch.randn(5, 3, 16, 16)
     network.module.eval()
@@ -85,8 +84,8 @@ def test_features_are_what_enters_the_named_layer():
         torch.testing.assert_close(logits, network.module(images))
 
 
-def test_the_last_layer_works_in_single_precision():
-    """Half precision changes the features by its rounding, and the logits by no more than that."""
+def test_last_layer_computes_in_float32():
+    """Half precision changes the logits only through the rounding of the features."""
     network = small_network()
     network.module.eval()
     images = torch.randn(64, 3, 16, 16)
@@ -100,9 +99,9 @@ def test_the_last_layer_works_in_single_precision():
     assert not torch.equal(logits, logits.bfloat16().float())
 
 
-def test_a_layer_that_is_not_there():
+def test_unknown_layer_is_refused():
     with pytest.raises(
-        dc.errors.InputError, match="no layer 'fc'; name its last one, perhaps one of 5"
+        dc.errors.InputError, match="no layer 'fc'; name its last layer, perhaps one of 5"
     ):
         Network(small_network().module, "fc")
 
@@ -110,13 +109,13 @@ def test_a_layer_that_is_not_there():
 @pytest.mark.parametrize(
     ("added", "message"),
     [
-        (torch.nn.Unflatten(1, (1, 2)), r"gives \(3, 1, 2\) for 3 images; logits have the shape"),
-        (torch.nn.Flatten(0), r"gives \(6,\) for 3 images"),
+        (torch.nn.Unflatten(1, (1, 2)), r"returns the shape \(3, 1, 2\) for 3 images, but"),
+        (torch.nn.Flatten(0), r"returns the shape \(6,\) for 3 images"),
         (torch.nn.Sequential(torch.nn.Flatten(0), torch.nn.Unflatten(0, (2, 3))),
-         r"gives \(2, 3\) for 3 images"),
+         r"returns the shape \(2, 3\) for 3 images"),
     ],
 )  # fmt: skip
-def test_logits_of_another_shape(added, message):
+def test_logits_of_another_shape_are_refused(added, message):
     network = Network(small_network().module.append(added), "5")
     with pytest.raises(dc.errors.InputError, match=message):
         network.outputs(torch.zeros(3, 3, 16, 16))
@@ -128,7 +127,7 @@ class Output:
 
 
 @pytest.mark.parametrize(
-    ("made", "kind"),
+    ("wrap", "name"),
     [
         (lambda logits: (logits, logits), "tuple"),
         (lambda logits: [logits], "list"),
@@ -137,8 +136,8 @@ class Output:
         (lambda logits: None, "NoneType"),
     ],
 )
-def test_outputs_that_are_no_tensor(made, kind, tmp_path, monkeypatch):
-    """Said before any image is decoded, with a cure that helps."""
+def test_outputs_that_are_not_tensors_are_refused(wrap, name, tmp_path, monkeypatch):
+    """The error is raised before an image is decoded, and its cure works."""
 
     class Wrapped(torch.nn.Module):
         def __init__(self, give):
@@ -148,9 +147,9 @@ def test_outputs_that_are_no_tensor(made, kind, tmp_path, monkeypatch):
         def forward(self, images):
             return self.give(self.inner(images))
 
-    monkeypatch.setattr(Preprocessing, "cut", None)  # decoding would fail
-    network = Network(Wrapped(made), "inner.5", preprocessing=Preprocessing(side=16))
-    message = f"gives a {kind}, not logits alone; wrap it .*'inner.inner.5'"
+    monkeypatch.setattr(Preprocessing, "resize_and_crop", None)  # decoding would fail
+    network = Network(Wrapped(wrap), "inner.5", preprocessing=Preprocessing(side=16))
+    message = f"returns a {name} instead of logits; wrap it .*'inner.inner.5'"
     with pytest.raises(dc.errors.InputError, match=message):
         extract(network, photos(), tmp_path / "rows", device="cpu", n_jobs=0)
     with pytest.raises(dc.errors.InputError, match=message):
@@ -169,7 +168,7 @@ def test_outputs_that_are_no_tensor(made, kind, tmp_path, monkeypatch):
 
 
 class Calling(torch.nn.Module):
-    """Calls its last layer in the given way."""
+    """Module that calls its last layer with a given function."""
 
     def __init__(self, call):
         super().__init__()
@@ -183,20 +182,20 @@ class Calling(torch.nn.Module):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda head, x: head(input=x), "'head' is called with no positional argument; .* call it"),
+        (lambda head, x: head(input=x), "'head' is called with no positional argument, .* call it"),
         (lambda head, x: head(head(x).repeat(1, 2)), "'head' was called 2 times for one batch"),
         (lambda head, x: x[:, :2], "'head' was called 0 times for one batch; name the last layer"),
         (
             lambda head, x: head(x.mean(0))[None].repeat(4, 1),
-            r"\(4,\) enters the layer 'head' for 4",
+            r"input of the layer 'head' has the shape \(4,\) for 4",
         ),
         (
             lambda head, x: head(x.repeat(2, 1))[:4],
-            r"\(8, 4\) enters the layer 'head' for 4 images",
+            r"input of the layer 'head' has the shape \(8, 4\) for 4 images",
         ),
     ],
 )
-def test_last_layers_that_are_called_in_another_way(call, message, precision):
+def test_invalid_calls_of_the_last_layer_are_refused(call, message, precision):
     with pytest.raises(dc.errors.InputError, match=message):
         Network(Calling(call), "head").outputs(torch.zeros(4, 3, 4, 4), precision)
 
@@ -208,7 +207,7 @@ class Scaled(torch.nn.Linear):
         return scale * super().forward(given)
 
 
-def test_a_last_layer_that_takes_a_tuple():
+def test_last_layer_called_with_a_tuple_is_refused():
     module = Calling(lambda head, x: head((x, 2.0)))
     module.head = Scaled(4, 2)
     with pytest.raises(dc.errors.InputError, match="'head' is called with a tuple first"):
@@ -216,7 +215,7 @@ def test_a_last_layer_that_takes_a_tuple():
 
 
 @pytest.mark.parametrize("call", [lambda head, x: head(x, 2.0), lambda head, x: head(x, scale=2.0)])
-def test_more_arguments_of_the_last_layer_are_passed_on_in_half_precision(call):
+def test_further_arguments_of_the_last_layer_are_passed_on_in_half_precision(call):
     module = Calling(call)
     module.head = Scaled(4, 2)
     images = torch.randn(3, 3, 4, 4)
@@ -225,15 +224,15 @@ def test_more_arguments_of_the_last_layer_are_passed_on_in_half_precision(call):
     torch.testing.assert_close(half, exact)
 
 
-def test_images_of_other_classes_are_noticed_before_any_is_decoded(tmp_path, monkeypatch):
-    monkeypatch.setattr(Preprocessing, "cut", None)
+def test_images_of_other_classes_are_refused_before_any_is_decoded(tmp_path, monkeypatch):
+    monkeypatch.setattr(Preprocessing, "resize_and_crop", None)
     with pytest.raises(
-        dc.errors.InputError, match="the network has 3 outputs, but the images are of 2"
+        dc.errors.InputError, match="the network has 3 outputs, but the images have 2"
     ):
         extract(small_network(n_classes=3), photos(), tmp_path / "rows", device="cpu", n_jobs=0)
 
 
-def test_names_that_timm_does_not_know():
+def test_unknown_names_are_refused():
     with pytest.raises(
         dc.errors.InputError, match=r"no network 'resnet-51'; choose from resnet-50, "
     ):
@@ -251,47 +250,47 @@ def test_names_that_timm_does_not_know():
         ("qwen3_vit_88m_enc", "has no last layer, .* choose a network with one, such as resnet-50"),
     ],
 )
-def test_networks_that_have_not_one_last_layer(name, message, monkeypatch):
-    monkeypatch.setattr(timm, "create_model", None)  # neither made nor downloaded before
+def test_networks_without_a_single_last_layer_are_refused(name, message, monkeypatch):
+    monkeypatch.setattr(timm, "create_model", None)  # the network is neither created nor downloaded
     with pytest.raises(dc.errors.InputError, match=f"{name} {message}"):
         create_network(name, class_names=["a", "b"], pretrained=True)
 
 
-def test_a_network_without_classes_needs_some(monkeypatch):
+def test_network_without_classes_needs_class_names(monkeypatch):
     monkeypatch.setattr(timm, "create_model", None)
     with pytest.raises(
-        dc.errors.InputError, match=r"vit_small_patch14_dinov2 has no classes .*class_names"
+        dc.errors.InputError, match=r"vit_small_patch14_dinov2 has no classes; .*class_names"
     ):
         create_network("vit_small_patch14_dinov2")
 
 
 @pytest.mark.parametrize("name", ["pvt_v2_b0", "gcvit_xxtiny", "convnext_atto"])
-def test_other_networks_take_the_side_that_is_asked_for(name):
+def test_other_networks_accept_another_side(name):
     network = create_network(name, class_names=["a", "b", "c"], side=64)
-    assert network.module.training  # as timm makes them
+    assert network.module.training  # as created by timm
     assert network.outputs(torch.zeros(2, 3, 64, 64))[0].shape == (2, 3)
 
 
 @pytest.mark.parametrize(("name", "options", "message"), [
-    ("halonet26t", {"side": 64}, r"does not take images of 64 px \(AssertionError\); choose"),
-    ("coat_tiny", {"stem": "small"}, "coat_tiny does not take images of 224 px .* another side or"),
-    ("pvt_v2_b0", {"stem": "small"}, "timm cannot make .*'patch_size'.* other sides or stems"),
-    ("fastvit_t8", {"stem": "small"}, "does not begin with one convolution.*leave stem='standard'"),
-    ("vit-small", {"side": 30}, "side=30 is no multiple of the patches of vit-small, 16 px.*de=16"),
-    ("vit-small", {"side": 36, "stem": "small"}, "no multiple of the patches .* 8 px.*side=32"),
-    ("swin_tiny_patch4_window7_224", {"side": 50}, "no multiple of the patches .* 4 px.*side=48"),
-    ("dm_nfnet_f0", {"pretrained": True}, "crop_mode='squash', which is not here"),
-    (None, {}, "name must be that of a network, such as 'resnet-50', got None"),
+    ("halonet26t", {"side": 64}, r"does not accept images of 64 px \(AssertionError\); choose"),
+    ("coat_tiny", {"stem": "small"}, "coat_tiny does not accept images of 224 px .* another side"),
+    ("pvt_v2_b0", {"stem": "small"}, "timm cannot create .*'patch_size'.* another side or stem"),
+    ("fastvit_t8", {"stem": "small"}, "does not start with a single convolution.*keep stem="),
+    ("vit-small", {"side": 30}, "side=30 is not a multiple of the patches .* 16 px.*side=16"),
+    ("vit-small", {"side": 36, "stem": "small"}, "not a multiple of the patches .* 8 px.*side=32"),
+    ("swin_tiny_patch4_window7_224", {"side": 50}, "a multiple of the patches .* 4 px.*side=48"),
+    ("dm_nfnet_f0", {"pretrained": True}, "crop_mode='squash', which is not supported"),
+    (None, {}, "name must be the name of a network, such as 'resnet-50', got None"),
     ("resnet10t", {"class_names": ["a"]}, "class_names has 1 name"),
 ])  # fmt: skip
-def test_sides_and_stems_that_a_network_does_not_take(name, options, message):
+def test_unsupported_arguments_are_refused(name, options, message):
     with pytest.raises(dc.errors.InputError, match=message):
         create_network(name, **{"class_names": ["a", "b", "c"], **options})
 
 
-def test_random_weights_follow_the_seed():
+def test_random_weights_depend_on_the_seed():
     global_state = torch.random.get_rng_state()
-    sums = [create_network("resnet18", seed=seed).checksum() for seed in (0, 0, 1)]
+    sums = [create_network("resnet18", random_state=seed).checksum() for seed in (0, 0, 1)]
     assert sums[0] == sums[1] != sums[2]
     assert torch.equal(torch.random.get_rng_state(), global_state)
 
@@ -307,12 +306,6 @@ def test_random_weights_follow_the_seed():
         ({"std": (1.0, 0.0, 1.0)}, "std must be above 0"),
     ],
 )
-def test_preprocessing_refuses(wrong, message):
+def test_invalid_preprocessing_is_refused(wrong, message):
     with pytest.raises(dc.errors.InputError, match=message):
         Preprocessing(**wrong)
-
-
-def test_photos_are_what_the_tests_think():
-    images = photos(6)
-    assert len(images) == 6
-    assert images.images[0].shape == (16, 16, 3)

@@ -1,13 +1,13 @@
-"""Training: what is easy is learned, and the file says how."""
+"""Training reduces the loss, follows its parameters, and records them in the file."""
 
 import numpy as np
 import pytest
 import torch
 
 import domaincal as dc
-from domaincal.vision import create_network, load_network, train
+from domaincal.vision import create_network, image_batches, load_network, train
+from domaincal.vision.training.learning_rates import learning_rates
 from domaincal.vision.training.random_crops import random_crops
-from domaincal.vision.training.train import learning_rates
 from networks.conftest import photos, small_network
 
 FAST = {"device": "cpu", "n_jobs": 0, "batch_size": 16, "learning_rate": 0.02}
@@ -19,12 +19,12 @@ def network(**options):
     )
 
 
-def test_dark_and_bright_are_learned(tmp_path):
+def test_training_learns_an_easy_task_and_saves_the_network(tmp_path):
     made, images = network(), photos(96, side=32)
-    images.provenance.update({"made by": "hand", "data set": "of mine"})
+    images.provenance.update({"made by": "hand", "data set": "synthetic"})
     done = train(
         made, images, tmp_path / "n.safetensors", epochs=3,
-        validation=photos(64, side=32, seed=1), **FAST,
+        validation=photos(64, side=32, random_state=1), **FAST,
     )  # fmt: skip
     assert done.history["epoch"].tolist() == [1, 2, 3]
     assert done.history["loss"].iloc[-1] < 0.5 * done.history["loss"].iloc[0]
@@ -35,16 +35,16 @@ def test_dark_and_bright_are_learned(tmp_path):
     assert again.provenance["epochs"] == 3
     assert again.provenance["images"] == images.fingerprint()
     assert again.provenance["data made by"] == "hand"
-    assert again.provenance["data set"] == "of mine"
+    assert again.provenance["data set"] == "synthetic"
     assert set(again.provenance["versions"]) == {"python", "torch", "timm", "domaincal"}
 
 
 @pytest.mark.parametrize("schedule", ["one-cycle", "cosine"])
-def test_the_seed_decides(schedule, tmp_path):
+def test_weights_depend_on_the_seed(schedule, tmp_path):
     def weights(seed):
         made = network()
         train(
-            made, photos(32, side=32), tmp_path / "n.safetensors", epochs=1, seed=seed,
+            made, photos(32, side=32), tmp_path / "n.safetensors", epochs=1, random_state=seed,
             schedule=schedule, **FAST,
         )  # fmt: skip
         return made.checksum()
@@ -52,20 +52,18 @@ def test_the_seed_decides(schedule, tmp_path):
     assert weights(0) == weights(0) != weights(1)
 
 
-def test_images_that_are_too_many_to_keep_are_decoded_for_each_epoch(tmp_path, monkeypatch):
-    from domaincal.vision import image_batches as batches
-
+def test_images_beyond_the_memory_limit_are_decoded_in_each_epoch(tmp_path, monkeypatch):
     sums = []
     for limit in (1 << 30, 0):
-        monkeypatch.setattr(batches, "_KEPT_BYTES", limit)
+        monkeypatch.setattr(image_batches, "MAX_DECODED_BYTES", limit)
         made = network()
         train(made, photos(32, side=32), tmp_path / "n.safetensors", epochs=1, **FAST)
         sums.append(made.checksum())
     assert sums[0] == sums[1]
 
 
-def test_one_step_is_as_long_as_the_recipe_says(tmp_path):
-    """Nesterov's first step is the rate times (1 + 0.9) times gradient and decay, which is known.
+def test_first_step_has_the_length_of_the_recipe(tmp_path):
+    """Nesterov's first step is the rate times (1 + 0.9) times the sum of gradient and decay.
 
     The gradient is clipped to 0.001; matrices and kernels decay by 0.0005, vectors do not.
     """
@@ -85,10 +83,10 @@ def test_one_step_is_as_long_as_the_recipe_says(tmp_path):
 
     decay = together(5e-4 * float(p.norm()) for p in before.values() if p.ndim > 1)
     assert abs(together(moved.values()) - decay) <= 1e-3 * 1.001
-    assert decay > 2e-3  # so that neither can be missing
+    assert decay > 2e-3  # both terms are large enough to be noticed
     vectors = together(moved[name] for name, p in before.items() if p.ndim == 1)
     assert 0 < vectors <= 1e-3 * 1.001
-    # Batch normalisation has seen the batch.
+    # Batch normalisation has updated its statistics.
     statistics = dict(made.module.named_buffers())
     assert any(
         not torch.equal(statistics[name], value)
@@ -97,7 +95,7 @@ def test_one_step_is_as_long_as_the_recipe_says(tmp_path):
     )
 
 
-def test_everybodys_random_numbers_are_left_alone(tmp_path):
+def test_global_random_state_is_neither_used_nor_changed(tmp_path):
     sums = []
     for noise in (1, 2):
         torch.manual_seed(noise)
@@ -110,14 +108,14 @@ def test_everybodys_random_numbers_are_left_alone(tmp_path):
     assert sums[0] == sums[1]
 
 
-def test_what_cannot_be_written_is_not_trained(tmp_path):
+def test_invalid_output_is_refused_before_training(tmp_path):
     for out, message in (("n.pt", "must end in .safetensors"), ("no/n.safetensors", "no folder")):
         with pytest.raises(dc.errors.InputError, match=message):
             train(network(), photos(8, side=32), tmp_path / out, epochs=10**6, **FAST)
 
 
-def test_learning_rates():
-    """One cycle rises from a 25th to the largest and falls to about 0; a cosine only falls."""
+def test_learning_rates_follow_the_schedules():
+    """one-cycle rises from a 25th of the largest rate and falls to about 0; cosine only falls."""
     rates = np.array(learning_rates("one-cycle", 100, 0.5))
     assert len(rates) == 100
     assert rates[0] == pytest.approx(0.5 / 25)
@@ -133,7 +131,7 @@ def test_learning_rates():
     assert learning_rates("one-cycle", 1, 0.5) == [0.5]
 
 
-def test_crops_of_the_whole_are_the_image_or_its_reflection():
+def test_crops_of_the_whole_area_are_the_image_or_its_flip():
     images = torch.rand(32, 3, 8, 8)
     crops = random_crops(images, 1.0, torch.Generator().manual_seed(0))
     kept = [torch.allclose(a, b, atol=1e-5) for a, b in zip(images, crops, strict=True)]
@@ -144,8 +142,8 @@ def test_crops_of_the_whole_are_the_image_or_its_reflection():
     assert 8 <= sum(kept) <= 24
 
 
-def test_crops_stay_inside():
-    """A ramp from left to right: a part of it has a smaller span, and values of the whole."""
+def test_crops_are_inside_the_image():
+    """Crops of a ramp from left to right have a smaller range of values."""
     ramp = torch.linspace(0, 1, 16).expand(200, 3, 16, 16)
     crops = random_crops(ramp, 0.25, torch.Generator().manual_seed(0))
     spans = (crops[:, 0, 0, -1] - crops[:, 0, 0, 0]).abs()
@@ -156,23 +154,21 @@ def test_crops_stay_inside():
     torch.testing.assert_close(crops[:, :, 0], crops[:, :, -1])
 
 
-def test_what_cannot_be_trained(tmp_path):
+def test_networks_and_images_that_do_not_fit_are_refused(tmp_path):
     images = photos(32, side=32)
-    with pytest.raises(dc.errors.InputError, match="cannot be trained here"):
+    with pytest.raises(dc.errors.InputError, match="cannot be trained, because"):
         train(small_network(), images, tmp_path / "n.safetensors")
     other = create_network("resnet10t", class_names=["a", "b", "c"])
-    with pytest.raises(
-        dc.errors.InputError, match=r"are of 2 .* knows 3 classes \(a, b, c\); make"
-    ):
+    with pytest.raises(dc.errors.InputError, match=r"have 2 .* has 3 classes \(a, b, c\); make"):
         train(other, images, tmp_path / "n.safetensors")
     more = create_network("resnet10t", class_names=["new", *images.class_names])
-    with pytest.raises(dc.errors.InputError, match="number their classes as the network does"):
+    with pytest.raises(dc.errors.InputError, match="number the classes as the network does"):
         train(more, images, tmp_path / "n.safetensors")
     with pytest.raises(dc.errors.InputError, match="images has 1 image"):
         train(network(), images.select([0]), tmp_path / "n.safetensors", **FAST)
     unlabelled = dc.vision.ImageSet(images.images, class_names=images.class_names)
     with pytest.raises(
-        dc.errors.InputError, match=r"^images have no labels, from which a network learns"
+        dc.errors.InputError, match=r"^images have no labels, but training needs them"
     ):
         train(network(), unlabelled, tmp_path / "n.safetensors", **FAST)
     with pytest.raises(dc.errors.InputError, match=r"^validation images have no labels"):
@@ -188,12 +184,12 @@ def test_what_cannot_be_trained(tmp_path):
      ("smallest_crop", 0.0), ("smallest_crop", 2.0), ("learning_rate", float("nan")),
      ("learning_rate", "fast"), ("n_jobs", -1), ("n_jobs", 1.5)],
 )  # fmt: skip
-def test_numbers_that_make_no_sense(name, value, tmp_path):
+def test_invalid_numbers_are_refused(name, value, tmp_path):
     with pytest.raises(dc.errors.InputError, match=f"{name} must be .*, got {value!r}"):
         train(network(), photos(8, side=32), tmp_path / "n.safetensors", **{**FAST, name: value})
 
 
-def test_a_network_that_is_trained_again_forgets_the_images_of_before(tmp_path):
+def test_second_training_replaces_the_provenance_of_the_images(tmp_path):
     made, images = network(), photos(32, side=32)
     for known in ({"site": "A", "variant": "v1"}, {"variant": "v2"}):
         images.provenance.clear()

@@ -7,12 +7,13 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 import domaincal as dc
 from domaincal.calibrators.heads import HeadProblem
-from domaincal.calibrators.heads.linear import solve
+from domaincal.calibrators.heads.linear import solve_linear
 from domaincal.statistics import (
     LeastSquares,
     NormalEquations,
     least_squares,
     normal_equations,
+    positive_definite,
 )
 from support import fit, small_domains
 
@@ -30,7 +31,7 @@ def _problem(condition, n=2000, p=40, n_domains=9, seed=0):
 
 def fit_linear(features, codes, targets, *, weight, alpha, fit_intercept):
     problem = HeadProblem(features, codes, targets, weight, False, fit_intercept, None, None)
-    return solve(problem, alpha)
+    return solve_linear(problem, alpha)
 
 
 @pytest.mark.parametrize("condition", [1e1, 1e3, 1e5, 9e5])
@@ -120,7 +121,7 @@ def test_opposite_features_share_their_coefficient(sign, apart):
 
 
 def test_large_factorisations_have_one_thread(monkeypatch):
-    """With two, OpenBLAS aborts the process from about 16,000 features on."""
+    """With two, OpenBLAS crashes from about 16,000 features on."""
     threads = []
     dpotrf = least_squares.lapack.dpotrf
 
@@ -130,7 +131,7 @@ def test_large_factorisations_have_one_thread(monkeypatch):
         return dpotrf(*arguments, **options)
 
     monkeypatch.setattr(least_squares.lapack, "dpotrf", spy)
-    monkeypatch.setattr(least_squares, "_THREADED_UP_TO", 40)
+    monkeypatch.setattr(positive_definite, "THREADED_UP_TO", 40)
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         for p in (40, 41):
             features, codes, targets = _problem(10.0, p=p)
@@ -170,7 +171,7 @@ def test_blocks_give_the_same_predictions(condition, monkeypatch):
     features, codes, targets = _problem(condition)
     options = {"weight": None, "alpha": 0.0, "fit_intercept": False}
     whole = fit_linear(features, codes, targets, **options)(features)
-    monkeypatch.setattr(normal_equations, "_BLAS_BLOCK_BYTES", 8 * 40 * 37)
+    monkeypatch.setattr(normal_equations, "BLAS_BLOCK_BYTES", 8 * 40 * 37)
     blocks = fit_linear(features, codes, targets, **options)(features)
     tolerance = 1e-10 if condition == 1e3 else 1e-8
     np.testing.assert_allclose(blocks, whole, rtol=0, atol=tolerance)

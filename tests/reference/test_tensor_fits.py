@@ -122,9 +122,9 @@ def test_many_rows(name, device):
 def test_blocks_on_the_device(device, monkeypatch):
     """Sums and predictions do not depend on how many rows are taken at a time."""
     for module, name in (
-        ("domaincal.kernels.torch_kernels", "_CHUNK_BYTES"),
-        ("domaincal.statistics.normal_equations", "_DEVICE_BLOCK_BYTES"),
-        ("domaincal.calibrators.heads.regression_problem", "_DEVICE_BYTES"),
+        ("domaincal.kernels.torch_kernels", "CHUNK_BYTES"),
+        ("domaincal.statistics.normal_equations", "DEVICE_BLOCK_BYTES"),
+        ("domaincal.calibrators.heads.block_predictions", "DEVICE_BLOCK_BYTES"),
     ):
         monkeypatch.setattr(f"{module}.{name}", 3000)
     for name in ("md-ts-intercept", "md-ts-ridge", "md-ts-huber", "md-ts-krr", "md-ts-knn"):
@@ -169,7 +169,7 @@ def test_files_of_what_was_fitted_on_tensors(name, device, tmp_path):
         loaded.predict_confidence(data.logits, **given(data)),
         here.predict_confidence(data.logits, **given(data)), rtol=1e-8,
     )  # fmt: skip
-    if _tensors.on_host(torch.zeros(1, device=device)):  # the very same arithmetic
+    if _tensors.is_host(torch.device(device)):  # the very same arithmetic
         here.save(tmp_path / "here.safetensors")
         same = [(tmp_path / f"{k}.safetensors").read_bytes() for k in ("here", "there")]
         assert len(same[0]) == len(same[1])

@@ -1,19 +1,22 @@
-"""Whatever happens to a writer, there is the old file or the new one."""
+"""Atomic writes: after an error, a kill or a full disk there is the old file or the new one."""
 
 import errno
 import os
 import random
 import resource
+import secrets
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 import domaincal as dc
 import kill_writers
-from domaincal import _files as files
-from domaincal._files import atomic_file, atomic_folder, locked_folder
+from domaincal._files import atomic_file, atomic_folder
 
 DATA, _ = dc.make_multi_domain(3, 200, 10, 4, random_state=0)
 LARGER, _ = dc.make_multi_domain(3, 300, 10, 4, random_state=1)
@@ -45,7 +48,7 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
     assert _names(tmp_path) == ["file"]
 
 
-def test_the_new_file_is_there_only_at_the_end(tmp_path):
+def test_the_new_file_appears_only_at_the_end(tmp_path):
     path = tmp_path / "file"
     with atomic_file(path) as file:
         file.write(b"new")
@@ -68,20 +71,52 @@ def test_bytes_reach_the_disk_before_the_name_changes(tmp_path, monkeypatch):
     assert events == ["fsync", "replace", "fsync"]
 
 
-def test_leftovers_of_killed_writers_go_and_those_of_living_ones_stay(tmp_path):
+def test_leftovers_of_killed_writers_are_removed_and_those_of_living_ones_stay(tmp_path):
     path = tmp_path / "file"
     with atomic_file(path) as file:
         file.write(b"1")
-        (left,) = _names(tmp_path)
-        (tmp_path / (left[:-8] + "dead.tmp")).write_bytes(b"left by a killed writer")
+        living = _names(tmp_path)
+        lock, temporary = living
+        (tmp_path / lock.replace(".lock", "dead.lock")).touch()
+        (tmp_path / temporary.replace(".tmp", "dead.tmp")).write_bytes(b"of a killed writer")
+        (tmp_path / lock.replace(".lock", "folder.lock")).touch()
+        (tmp_path / temporary.replace(".tmp", "folder.tmp")).mkdir()
         with atomic_file(path) as other:
             other.write(b"2")
-        assert _names(tmp_path) == sorted([left, "file"])
+        assert _names(tmp_path) == [*living, "file"]
     assert path.read_bytes() == b"1"
     assert _names(tmp_path) == ["file"]
 
 
-def test_rights_are_those_of_any_new_file_or_of_the_old_one(tmp_path):
+_WRITE = """
+import sys
+from domaincal._files import atomic_folder
+with atomic_folder(sys.argv[1]) as folder:
+    (folder / "part").write_bytes(b"1")
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_another_process_keeps_its_temporary_folder_until_it_is_killed(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", _WRITE, str(tmp_path / "new")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as writer:  # fmt: skip
+        assert writer.stdout.readline() == b"ready\n"
+        living = _names(tmp_path)
+        assert len(living) == 2
+        with atomic_folder(tmp_path / "new"):
+            pass
+        assert _names(tmp_path) == [*living, "new"]
+        writer.kill()
+    (tmp_path / "new").rmdir()
+    with atomic_folder(tmp_path / "new"):
+        pass
+    assert _names(tmp_path) == ["new"]
+
+
+def test_permissions_are_those_of_a_new_file_or_of_the_replaced_one(tmp_path):
     path = tmp_path / "file"
     with atomic_file(path) as file:
         file.write(b"1")
@@ -100,12 +135,12 @@ def test_links_are_followed_and_devices_refused(tmp_path):
         file.write(b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"new"
-    for path, what in ((os.devnull, "no plain file"), (tmp_path, "a folder")):
+    for path, what in ((os.devnull, "not a regular file"), (tmp_path, "a folder")):
         with pytest.raises(dc.errors.InputError, match=f"is {what}"), atomic_file(path):
             pass
 
 
-def test_names_as_long_as_names_can_be(tmp_path):
+def test_a_file_name_of_maximal_length_can_be_written(tmp_path):
     path = tmp_path / ("x" * 251 + ".npz")
     dc.write(DATA, path)
     assert len(dc.read(path)) == len(DATA)
@@ -135,7 +170,7 @@ def test_a_full_disk_leaves_the_old_state(tmp_path, name):
     np.testing.assert_allclose(dc.read(path, verify=True).logits, DATA.logits, rtol=1e-6)
     assert _names(tmp_path) == sorted(["larger.npz", name])
     if name == "scores":
-        assert _names(path) == ["meta.json", "part-00000"]
+        assert _names(path) == [".lock", "meta.json", "part-00000"]
 
 
 def test_a_write_that_fails_with_an_error_number_keeps_it(tmp_path, monkeypatch):
@@ -179,17 +214,40 @@ def test_writers_of_a_store_wait_for_each_other(tmp_path, verb):
         "import sys, domaincal as dc\nrows = dc.read(sys.argv[1])\nprint('ready', flush=True)\n"
         f"dc.Store(sys.argv[1]).{verb}(rows)"
     )
-    with locked_folder(store.path):
+    with FileLock(store.path / ".lock"):
         other = subprocess.Popen(
             [sys.executable, "-c", code, str(store.path)], stdout=subprocess.PIPE
         )
         assert other.stdout.readline() == b"ready\n"
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(0.7)
-        assert _names(store.path) == ["meta.json", "part-00000"]
+        assert _names(store.path) == [".lock", "meta.json", "part-00000"]
     assert other.wait() == 0
     other.stdout.close()
     assert len(store) == len(DATA) * (2 if verb == "append" else 1)
+
+
+def test_the_lock_of_a_store_ends_with_a_killed_process(tmp_path):
+    store = dc.Store(tmp_path / "s")
+    store.write(DATA)
+    code = (
+        "import sys\nfrom filelock import FileLock\nFileLock(sys.argv[1]).acquire()\n"
+        "print('ready', flush=True)\nsys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(store.path / ".lock")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as other:  # fmt: skip
+        assert other.stdout.readline() == b"ready\n"
+        other.kill()
+    store.append(DATA)
+    assert len(store) == 2 * len(DATA)
+
+
+def test_an_append_at_a_row_of_a_missing_store_creates_nothing(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no store"):
+        dc.Store(tmp_path / "s").append(DATA, at=5)
+    assert _names(tmp_path) == []
 
 
 def test_a_store_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkeypatch):
@@ -207,8 +265,7 @@ def test_a_store_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monke
 
 
 @pytest.mark.parametrize("verb", ["append", "write"])
-def test_a_store_that_another_process_made_first(tmp_path, verb, monkeypatch):
-    """Between the look for a store and its making, there is one."""
+def test_rows_are_added_to_a_store_that_another_process_creates_first(tmp_path, verb, monkeypatch):
     store = dc.Store(tmp_path / "s")
     rename = os.rename
 
@@ -223,7 +280,7 @@ def test_a_store_that_another_process_made_first(tmp_path, verb, monkeypatch):
     assert _names(tmp_path) == ["s"]
 
 
-def test_what_a_shard_holds_is_on_the_disk_before_it_counts(tmp_path, monkeypatch):
+def test_the_arrays_of_a_shard_are_synced_before_meta_json_lists_it(tmp_path, monkeypatch):
     synced = set()
     sync = os.fsync
 
@@ -239,24 +296,55 @@ def test_what_a_shard_holds_is_on_the_disk_before_it_counts(tmp_path, monkeypatc
     assert len(folders) >= 4  # the shard, the store, meta.json, and the folder above
 
 
-def test_a_new_file_that_another_writer_took_for_a_leftover_is_made_again(tmp_path, monkeypatch):
-    flock = files.fcntl.flock
+def test_a_writer_waits_for_another_that_tests_its_lock(tmp_path, monkeypatch):
+    """Between the creation of a lock file and its locking, another writer can lock it."""
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "0")
+    with atomic_file(tmp_path / "file"):
+        lock = tmp_path / _names(tmp_path)[0]
+    held = threading.Event()
 
-    def steal(handle, operation):
-        monkeypatch.setattr(files.fcntl, "flock", flock)
-        for left in tmp_path.glob(".domaincal-*"):
-            left.unlink()
-        flock(handle, operation)
+    def clean():
+        with FileLock(lock):
+            held.set()
+            time.sleep(0.1)
+        lock.unlink()
 
-    monkeypatch.setattr(files.fcntl, "flock", steal)
+    cleaner = threading.Thread(target=clean)
+    cleaner.start()
+    held.wait()
     with atomic_file(tmp_path / "file") as file:
+        cleaner.join()
         file.write(b"new")
+        assert lock.exists()
     assert (tmp_path / "file").read_bytes() == b"new"
+    assert _names(tmp_path) == ["file"]
+
+
+_WITHOUT_POSIX = """
+import sys
+for name in ("fcntl", "grp", "pwd", "resource", "termios"):
+    sys.modules[name] = None
+import domaincal as dc
+rows = dc.read(sys.argv[1])
+for _ in range(2):
+    dc.Store(sys.argv[2]).append(rows)
+print(len(dc.Store(sys.argv[2])))
+"""
+
+
+def test_files_are_written_without_the_modules_that_windows_lacks(tmp_path):
+    dc.write(DATA, tmp_path / "rows.npz")
+    printed = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_POSIX, tmp_path / "rows.npz", tmp_path / "s"],
+        check=True, capture_output=True,
+    ).stdout  # fmt: skip
+    assert int(printed) == 2 * len(DATA)
+    assert _names(tmp_path) == ["rows.npz", "s"]
 
 
 @pytest.mark.parametrize("name", ["scores.npz", "scores"])
 def test_killed_writers(name):
-    """A few kills; ``python tests/kill_writers.py`` has many, of every writer."""
+    """A few kills; ``python tests/kill_writers.py`` kills every writer many times."""
     assert kill_writers.kill_write(name, 4, random.Random(0)).kills == 4
 
 

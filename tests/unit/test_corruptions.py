@@ -1,4 +1,4 @@
-"""Corruptions: the same for a seed whatever the order and the processes, and no trace of them."""
+"""Corruptions depend on the seed and the image only, and have no side effects."""
 
 import inspect
 import json
@@ -12,12 +12,14 @@ import time
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.neural_network import MLPClassifier
 
 import domaincal as dc
 from domaincal.cli import main
+from domaincal.vision import digits_c
 from domaincal.vision.corruptions.catalogue import CORRUPTIONS, FAMILIES, SEVERITIES
-from domaincal.vision.corruptions.corrupt import _seed_of
-from domaincal.vision.processes import in_processes
+from domaincal.vision.corruptions.numpy_corruptions import image_seed
+from domaincal.vision.processes import run_in_processes
 
 imagecorruptions = pytest.importorskip("imagecorruptions", reason="needs the extra corruptions")
 Image = pytest.importorskip("PIL.Image")
@@ -30,52 +32,56 @@ def images():
     return (blocks + np.arange(32)[:, None]).astype(np.uint8)
 
 
-def test_the_names_are_those_of_the_package():
-    for kind, names in FAMILIES.items():
-        assert list(names) == imagecorruptions.get_corruption_names(kind)
+def test_names_and_families_equal_those_of_the_package():
+    for family, names in FAMILIES.items():
+        assert list(names) == imagecorruptions.get_corruption_names(family)
     assert list(CORRUPTIONS) == imagecorruptions.get_corruption_names("common")
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
-def test_each_corruption_is_the_packages_own_and_follows_the_seed(name, images):
-    made = dc.vision.corrupt(images, name, 3, seed=5)
+def test_each_corruption_equals_the_packages_and_depends_on_the_seed(name, images):
+    made = dc.vision.corrupt(images, name, 3, random_state=5)
     assert made.dtype == np.uint8
     assert made.shape == images.shape
     assert (made != images).any()
-    np.testing.assert_array_equal(made, dc.vision.corrupt(images, name, 3, seed=5))
+    np.testing.assert_array_equal(made, dc.vision.corrupt(images, name, 3, random_state=5))
     function = imagecorruptions.corruption_dict[name]
     if name in ("impulse_noise", "glass_blur") or "np.random" in inspect.getsource(function):
-        assert (made != dc.vision.corrupt(images, name, 3, seed=6)).any()
+        assert (made != dc.vision.corrupt(images, name, 3, random_state=6)).any()
     elif name not in ("snow", "fog"):  # whose helpers draw the numbers
         plain = imagecorruptions.corrupt(images[0], severity=3, corruption_name=name)
         np.testing.assert_array_equal(made[0], plain)
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
-def test_neither_order_nor_company_matter(name, images):
-    made = dc.vision.corrupt(images, name, 2, seed=1)
-    np.testing.assert_array_equal(dc.vision.corrupt(images[::-1], name, 2, seed=1), made[::-1])
-    np.testing.assert_array_equal(dc.vision.corrupt(images[1:2], name, 2, seed=1), made[1:2])
+def test_result_does_not_depend_on_order_or_batch(name, images):
+    made = dc.vision.corrupt(images, name, 2, random_state=1)
+    np.testing.assert_array_equal(
+        dc.vision.corrupt(images[::-1], name, 2, random_state=1), made[::-1]
+    )
+    np.testing.assert_array_equal(
+        dc.vision.corrupt(images[1:2], name, 2, random_state=1), made[1:2]
+    )
 
 
-def test_images_severities_and_names_get_noise_of_their_own(images):
+def test_noise_differs_between_images_and_severities():
     grey = np.full((2, 32, 32, 3), 128, np.uint8)
-    grey[1, 0, 0, 0] = 127  # nearly the same image, other noise
+    grey[1, 0, 0, 0] = 127  # nearly the same image
     noise = dc.vision.corrupt(grey, "gaussian_noise", 1).astype(int) - grey
     assert abs(np.corrcoef(noise[0].ravel(), noise[1].ravel())[0, 1]) < 0.1
     stronger = dc.vision.corrupt(grey[:1], "gaussian_noise", 2).astype(int) - grey[:1]
     assert abs(np.corrcoef(noise[0].ravel(), stronger.ravel())[0, 1]) < 0.1
 
 
-def test_the_number_of_processes_does_not_matter(images):
+def test_result_does_not_depend_on_the_number_of_processes(images):
     tasks = [(images, name, 4, 3) for name in ("glass_blur", "frost", "impulse_noise", "snow")]
-    one = list(in_processes(dc.vision.corrupt, tasks, n_jobs=1))
-    two = list(in_processes(dc.vision.corrupt, tasks, n_jobs=2))
+    one = list(run_in_processes(dc.vision.corrupt, tasks, n_jobs=1))
+    two = list(run_in_processes(dc.vision.corrupt, tasks, n_jobs=2))
     np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("name", ["gaussian_noise", "glass_blur", "impulse_noise", "frost"])
-def test_global_random_state_is_untouched(name, images):
+def test_global_random_states_are_restored(name, images):
     np.random.seed(3)  # noqa: NPY002
     random.seed(3)
     expected = np.random.random(3), random.random()  # noqa: NPY002
@@ -86,7 +92,7 @@ def test_global_random_state_is_untouched(name, images):
     assert random.random() == expected[1]
 
 
-def test_the_package_is_as_it_was_even_after_an_error(images, monkeypatch):
+def test_package_is_restored_after_an_error(images, monkeypatch):
     module = imagecorruptions.corruptions
     cv2 = module.cv2
 
@@ -101,7 +107,7 @@ def test_the_package_is_as_it_was_even_after_an_error(images, monkeypatch):
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
-def test_threads_of_opencv_are_as_they_were(images):
+def test_number_of_opencv_threads_is_restored(images):
     cv2 = imagecorruptions.corruptions.cv2
     before = cv2.getNumThreads()
     cv2.setNumThreads(3)
@@ -112,7 +118,7 @@ def test_threads_of_opencv_are_as_they_were(images):
         cv2.setNumThreads(before)
 
 
-def test_the_package_prints_nothing(images, monkeypatch, capsys):
+def test_output_of_the_package_is_suppressed(images, monkeypatch, capsys):
     def talk(image, severity):
         print("Exception handling")
         return image
@@ -122,28 +128,29 @@ def test_the_package_prints_nothing(images, monkeypatch, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_frost_is_the_packages_own(images):
-    """Pictures that are decoded once are the same pictures."""
-    np.random.seed(_seed_of(images[0], "frost", 2, 9))  # noqa: NPY002
+def test_frost_with_cached_pictures_equals_the_packages(images):
+    np.random.seed(image_seed(images[0], "frost", 2, 9))  # noqa: NPY002
     expected = imagecorruptions.corrupt(images[0], severity=2, corruption_name="frost")
-    np.testing.assert_array_equal(dc.vision.corrupt(images[:1], "frost", 2, seed=9)[0], expected)
+    np.testing.assert_array_equal(
+        dc.vision.corrupt(images[:1], "frost", 2, random_state=9)[0], expected
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((np.zeros((1, 32, 32, 3)), "fog", 1), "uint8 of shape"),
-        ((np.zeros((32, 32, 3), np.uint8), "fog", 1), "single image into a list"),
+        ((np.zeros((32, 32, 3), np.uint8), "fog", 1), r"pass a single image as \[image\]"),
         ((np.zeros((1, 32, 32), np.uint8), "fog", 1), "repeat the channel"),
-        ((np.zeros((1, 31, 40, 3), np.uint8), "fog", 1), "31 x 40 px; .* enlarge"),
+        ((np.zeros((1, 31, 40, 3), np.uint8), "fog", 1), "31 x 40 px, .* enlarge"),
         ((np.zeros((1, 32, 32, 3), np.uint8), "rain", 1), "name must be one of"),
         ((np.zeros((1, 32, 32, 3), np.uint8), "fog", 0), "severity must be 1, 2, 3, 4 or 5, got 0"),
         ((np.zeros((1, 32, 32, 3), np.uint8), "fog", True), "severity must be"),
         ((np.zeros((1, 32, 32, 3), np.uint8), "fog", 3.0), "severity must be"),
-        ((np.zeros((1, 32, 32, 3), np.uint8), "fog", 1, -1), "seed must be"),
+        ((np.zeros((1, 32, 32, 3), np.uint8), "fog", 1, -1), "random_state must be"),
     ],
 )
-def test_bad_input(arguments, message):
+def test_invalid_arguments_are_refused(arguments, message):
     with pytest.raises(dc.errors.InputError, match=message):
         dc.vision.corrupt(*arguments)
 
@@ -169,7 +176,7 @@ def _files(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_a_folder_has_the_layout_of_imagenet_c(photos, tmp_path):
+def test_folder_has_the_layout_of_imagenet_c(photos, tmp_path):
     done = dc.vision.corrupt_folder(
         photos, tmp_path / "out", names=["fog", "contrast"], severities=[2, 5]
     )
@@ -181,14 +188,14 @@ def test_a_folder_has_the_layout_of_imagenet_c(photos, tmp_path):
     }  # fmt: skip
     expected = dc.vision.corrupt(_pixels(photos / "a.png")[None], "fog", 2)[0]
     np.testing.assert_array_equal(_pixels(tmp_path / "out/fog/2/a.png"), expected)
-    # JPEG as the published ImageNet-C: quality 85.
+    # JPEG has quality 85, as in the published ImageNet-C.
     expected = dc.vision.corrupt(_pixels(photos / "cats/b.JPEG")[None], "fog", 2)[0]
     Image.fromarray(expected).save(tmp_path / "b.jpg", quality=85)
     assert files["fog/2/cats/b.JPEG"] == (tmp_path / "b.jpg").read_bytes()
 
 
-def test_a_folder_is_the_same_by_two_processes_and_after_a_cut(photos, tmp_path):
-    options = {"names": ["frost", "glass_blur"], "seed": 4}
+def test_folder_is_the_same_with_two_processes_and_after_an_interruption(photos, tmp_path):
+    options = {"names": ["frost", "glass_blur"], "random_state": 4}
     dc.vision.corrupt_folder(photos, tmp_path / "one", **options)
     dc.vision.corrupt_folder(photos, tmp_path / "two", n_jobs=2, **options)
     whole = _files(tmp_path / "one")
@@ -201,23 +208,25 @@ def test_a_folder_is_the_same_by_two_processes_and_after_a_cut(photos, tmp_path)
     assert _files(tmp_path / "two") == whole
 
 
-def test_a_folder_is_not_mixed_with_another(photos, tmp_path):
+def test_folder_with_other_parameters_or_files_is_refused(photos, tmp_path):
     dc.vision.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1])
     with pytest.raises(
         dc.errors.InputError, match=r"made with seed 0 and source .*, not with seed 1 and"
     ):
-        dc.vision.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1], seed=1)
-    with pytest.raises(dc.errors.InputError, match="holds other files"):
+        dc.vision.corrupt_folder(
+            photos, tmp_path / "out", names=["fog"], severities=[1], random_state=1
+        )
+    with pytest.raises(dc.errors.InputError, match="contains other files"):
         dc.vision.corrupt_folder(tmp_path / "out", photos, names=["fog"])
     with pytest.raises(dc.errors.InputError, match=r"made with .*photos.*, not with .*cats"):
         dc.vision.corrupt_folder(photos / "cats", tmp_path / "out", names=["fog"], severities=[1])
-    with pytest.raises(dc.errors.InputError, match="in the destination"):
+    with pytest.raises(dc.errors.InputError, match="is inside the output"):
         dc.vision.corrupt_folder(tmp_path / "out/fog", tmp_path / "out", names=["fog"])
-    with pytest.raises(dc.errors.InputError, match="in the source"):
+    with pytest.raises(dc.errors.InputError, match="is inside the source"):
         dc.vision.corrupt_folder(photos, photos / "out")
 
 
-def test_an_image_that_changed_is_corrupted_again(photos, tmp_path):
+def test_changed_image_is_corrupted_again(photos, tmp_path):
     options = {"names": ["fog", "fog"], "severities": [1, 1]}
     assert dc.vision.corrupt_folder(photos, tmp_path / "out", **options).n_written == 3
     Image.fromarray(np.zeros((40, 40, 3), np.uint8)).save(photos / "a.png")
@@ -226,8 +235,8 @@ def test_an_image_that_changed_is_corrupted_again(photos, tmp_path):
     assert _pixels(tmp_path / "out/fog/1/a.png").shape == (40, 40, 3)
 
 
-def test_bad_folders(photos, tmp_path):
-    with pytest.raises(dc.errors.InputError, match="is no folder"):
+def test_invalid_folders_and_images_are_refused(photos, tmp_path):
+    with pytest.raises(dc.errors.InputError, match="is not a folder"):
         dc.vision.corrupt_folder(tmp_path / "nowhere", tmp_path / "out")
     (tmp_path / "empty").mkdir()
     with pytest.raises(dc.errors.InputError, match="there is no image"):
@@ -238,10 +247,10 @@ def test_bad_folders(photos, tmp_path):
     with pytest.raises(dc.errors.InputError, match=r"small.png is 20 x 50 px"):
         dc.vision.corrupt_folder(photos, tmp_path / "out")
     Image.fromarray(np.full((50, 50), 40_000, np.uint16)).save(photos / "small.png")
-    with pytest.raises(dc.errors.InputError, match=r"small.png has more than 8 bits a channel"):
+    with pytest.raises(dc.errors.InputError, match=r"small.png has more than 8 bits per channel"):
         dc.vision.corrupt_folder(photos, tmp_path / "out")
     (photos / "small.png").write_bytes(b"nonsense")
-    with pytest.raises(dc.errors.FileFormatError, match=r"small.png is no image"):
+    with pytest.raises(dc.errors.FileFormatError, match=r"small.png is not an image"):
         dc.vision.corrupt_folder(photos, tmp_path / "out")
     Image.new("RGB", (50, 50)).save(photos / "small.png")
     whole = (photos / "cats/b.JPEG").read_bytes()
@@ -251,7 +260,7 @@ def test_bad_folders(photos, tmp_path):
     assert not (tmp_path / "out/fog/1/cats/b.JPEG").exists()
 
 
-def test_the_verb(photos, tmp_path):
+def test_verb_corrupts_a_folder_and_resumes(photos, tmp_path):
     out = str(tmp_path / "out")
     arguments = ["corrupt", str(photos), out, "--name", "fog", "--severity", "2", "--jobs", "1"]
     result = CliRunner().invoke(main, arguments)
@@ -266,20 +275,20 @@ def test_the_verb(photos, tmp_path):
 
 
 @pytest.mark.parametrize("n_jobs", [0, -2, True, 1.5])
-def test_a_number_of_processes_that_makes_no_sense(n_jobs, images):
+def test_invalid_number_of_processes_is_refused(n_jobs, images):
     with pytest.raises(dc.errors.InputError, match="n_jobs must be"):
-        list(in_processes(dc.vision.corrupt, [(images, "fog", 1)], n_jobs=n_jobs))
+        list(run_in_processes(dc.vision.corrupt, [(images, "fog", 1)], n_jobs=n_jobs))
 
 
-def test_workers_end_with_their_parent(tmp_path):
+def test_workers_end_when_their_parent_is_killed(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import os, signal, time\n"
-        "from domaincal.vision.processes import in_processes\n"
+        "from domaincal.vision.processes import run_in_processes\n"
         "def work(k):\n"
         "    open(f'{os.getpid()}.pid', 'w').close()\n"
         "    time.sleep(0.3)\n"
-        "for k, _ in enumerate(in_processes(work, [(k,) for k in range(50)], n_jobs=2)):\n"
+        "for k, _ in enumerate(run_in_processes(work, [(k,) for k in range(50)], n_jobs=2)):\n"
         "    if k == 3:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -295,7 +304,7 @@ def test_workers_end_with_their_parent(tmp_path):
     assert not alive
 
 
-def test_digits_are_76_domains_of_the_same_images():
+def test_digits_c_shows_the_same_images_in_76_domains():
     data = dc.vision.load_digits_c(3, n_images=4)
     assert len(data.domain_names) == 76
     assert data.logits.shape == (304, 10)
@@ -307,63 +316,58 @@ def test_digits_are_76_domains_of_the_same_images():
     assert len(SEVERITIES) * len(CORRUPTIONS) == 75
 
 
-def test_digits_follow_the_seed_and_outputs_are_the_networks():
+def test_digits_c_depends_on_the_seed():
     a, b = (dc.vision.load_digits_c(3, n_images=2) for _ in range(2))
     np.testing.assert_array_equal(a.logits, b.logits)
     other = dc.vision.load_digits_c(4, n_images=2)
     assert set(other.groups) != set(a.groups)
-    from sklearn.neural_network import MLPClassifier
 
-    from domaincal.vision.digits_c import _outputs
 
+def test_outputs_of_digits_c_are_those_of_the_network():
     x = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
     network = MLPClassifier((7,), max_iter=20, tol=1.0, random_state=0).fit(x, np.arange(60) % 3)
-    logits, features = _outputs(network, x)
+    logits, features = digits_c.network_outputs(network, x)
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(p, network.predict_proba(x), atol=1e-5)
     assert features.shape == (60, 7)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_digits_are_smooth_and_every_seed_has_a_network_of_its_own(monkeypatch):
-    from domaincal.vision import digits_c as digits
-
-    images, _ = digits._enlarged_digits()
-    assert images.shape == (1797, 32, 32)
-    assert (images[:, 1::4] != images[:, 2::4]).mean() > 0.2  # no blocks of 4 px
+def test_seed_of_digits_c_is_that_of_the_network(monkeypatch):
     seeds = []
-    original = digits.MLPClassifier
 
     def spy(**options):
         seeds.append(options["random_state"])
-        return original(**{**options, "max_iter": 2, "tol": 1.0})
+        return MLPClassifier(**{**options, "max_iter": 2, "tol": 1.0})
 
-    monkeypatch.setattr(digits, "MLPClassifier", spy)
-    monkeypatch.setattr(digits, "_PAIRS", (("fog", 1),))
+    monkeypatch.setattr(digits_c, "MLPClassifier", spy)
+    monkeypatch.setattr(digits_c, "CORRUPTED_DOMAINS", (("fog", 1),))
     for seed in (5, 6):
         dc.vision.load_digits_c(seed, n_images=1)
     assert seeds == [5, 6]
 
 
-def test_colours_become_the_rounded_mean(monkeypatch):
-    from domaincal.vision import digits_c as digits
+def test_digits_are_enlarged_smoothly():
+    images, _ = digits_c.enlarged_digits()
+    assert images.shape == (1797, 32, 32)
+    assert (images[:, 1::4] != images[:, 2::4]).mean() > 0.2  # no blocks of 4 px
 
+
+def test_corrupted_digits_are_the_rounded_mean_of_the_channels(monkeypatch):
     colours = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), np.uint8)
-    monkeypatch.setattr(digits, "corrupt", lambda *_: colours)
-    grey = digits._corrupted_grey(colours[..., 0], "fog", 1)
+    monkeypatch.setattr(digits_c, "corrupt", lambda *_: colours)
+    grey = digits_c.corrupt_grey(colours[..., 0], "fog", 1)
     np.testing.assert_array_equal(grey, np.round(colours.mean(axis=-1)))
 
 
-def test_the_whole_of_the_digits_and_a_part_agree(monkeypatch):
-    """The cache of all corrupted digits holds what a part would get."""
-    from domaincal.vision import digits_c as digits
-
-    monkeypatch.setattr(digits, "_PAIRS", (("fog", 1), ("impulse_noise", 2)))
-    digits._all_corrupted.cache_clear()
+def test_digits_c_with_fewer_images_is_a_part_of_the_whole(monkeypatch):
+    """The cached corrupted digits are the same as freshly corrupted ones."""
+    monkeypatch.setattr(digits_c, "CORRUPTED_DOMAINS", (("fog", 1), ("impulse_noise", 2)))
+    digits_c.all_corrupted_digits.cache_clear()
     try:
         whole, part = dc.vision.load_digits_c(1), dc.vision.load_digits_c(1, n_images=5)
     finally:
-        digits._all_corrupted.cache_clear()
+        digits_c.all_corrupted_digits.cache_clear()
     rows = np.isin(whole.groups, part.groups)
     np.testing.assert_array_equal(whole.logits[rows].shape, part.logits.shape)
     order = [np.flatnonzero((whole.groups == g) & (whole.domains == d))[0]
@@ -373,14 +377,14 @@ def test_the_whole_of_the_digits_and_a_part_agree(monkeypatch):
         dc.vision.load_digits_c(n_images=900)
 
 
-def test_a_script_without_a_main_guard_can_use_processes(tmp_path):
+def test_script_without_a_main_guard_can_use_processes(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import numpy as np, domaincal as dc\n"
-        "from domaincal.vision.processes import in_processes\n"
+        "from domaincal.vision.processes import run_in_processes\n"
         "x = np.zeros((1, 32, 32, 3), np.uint8)\n"
         "tasks = [(x, 'fog', 1), (x, 'snow', 1)]\n"
-        "print(len(list(in_processes(dc.vision.corrupt, tasks, n_jobs=2))))\n"
+        "print(len(list(run_in_processes(dc.vision.corrupt, tasks, n_jobs=2))))\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.stdout == "2\n", done.stderr

@@ -1,4 +1,4 @@
-"""The container, joining and splitting."""
+"""CalibrationData, concatenation and splits."""
 
 import copy
 import dataclasses
@@ -17,7 +17,7 @@ NAMES = ("ant", "bee", "cat", "dog", "emu")
 
 
 def _full(**options):
-    groups = np.arange(len(DATA)) % 80  # the same 80 things in each of the 6 domains
+    groups = np.arange(len(DATA)) % 80  # the same 80 groups in each of the 6 domains
     known = {"labels": DATA.labels, "features": DATA.features, "domains": DATA.domains,
              "groups": groups, "class_names": NAMES, "provenance": {"model": "m"}}  # fmt: skip
     return dc.CalibrationData(DATA.logits, **{**known, **options})
@@ -42,19 +42,29 @@ def test_halves_cover_every_domain_once():
     assert not np.array_equal(other.logits, first.logits)
 
 
-def test_split_domains():
+def test_split_domains_separates_the_ood_rows():
     ind, ood = dc.split_domains(DATA, ["domain-1"])
     assert ood.domain_names.tolist() == ["domain-1"]
     assert len(ind) + len(ood) == len(DATA)
     assert len(dc.split_domains(DATA, (n for n in ["domain-1"]))[1]) == len(ood)
-    for names, message in [(["x"], "'x', which is no domain"), ([], "none of the 6"),
-                           ("night-*", r"'night-\*', which is no domain"), (1, r"pass \[1\]"),
-                           (DATA.domain_names.tolist(), "all of the 6")]:  # fmt: skip
-        with pytest.raises(dc.errors.InputError, match=message):
-            dc.split_domains(DATA, names)
 
 
-def test_a_container_is_checked_when_it_is_made():
+@pytest.mark.parametrize(
+    ("ood", "message"),
+    [
+        (["x"], "ood contains 'x', which matches no domain"),
+        ("night-*", r"ood contains 'night-\*', which matches no domain"),
+        ([], "ood matches none of the 6"),
+        (DATA.domain_names.tolist(), "ood matches all of the 6"),
+        (1, r"pass \[1\]"),
+    ],
+)
+def test_split_domains_needs_domains_on_both_sides(ood, message):
+    with pytest.raises(dc.errors.InputError, match=message):
+        dc.split_domains(DATA, ood)
+
+
+def test_the_container_checks_its_arrays_and_is_frozen():
     with pytest.raises(dc.errors.InputError, match="labels has 1 rows"):
         dc.CalibrationData(DATA.logits, labels=[0])
     with pytest.raises(AttributeError):
@@ -83,8 +93,8 @@ ARRAYS = ("logits", "labels", "features", "domains", "groups")
         lambda data: pickle.loads(pickle.dumps(data)),
     ],
 )
-def test_what_it_holds_cannot_be_written_to(made):
-    """The codes of domains and groups would be those of other names."""
+def test_arrays_of_the_container_are_read_only(made):
+    """Otherwise the codes of domains and groups could become those of other names."""
     data = made(_full())
     arrays = [getattr(data, name) for name in ARRAYS if getattr(data, name) is not None]
     for values in (*arrays, *data.domain_codes, *data.group_codes):
@@ -96,8 +106,7 @@ def test_what_it_holds_cannot_be_written_to(made):
         np.testing.assert_array_equal(names[codes], ids)
 
 
-def test_arrays_of_the_caller_stay_their_own():
-    """Writable, and the same memory: numbers are not copied."""
+def test_arrays_are_not_copied_and_stay_writable_for_the_caller():
     own = {name: getattr(_full(), name).copy() for name in ARRAYS}
     data = dc.CalibrationData(**own)
     assert all(values.flags.writeable for values in own.values())
@@ -128,13 +137,13 @@ def test_halves_by_group_share_no_group(seed):
     assert len(first) + len(second) == len(data)
     assert (pd.Series(first.domains).value_counts() == 40).all()
     assert set(dc.split_halves(data, by="row", random_state=seed)[0].groups) & set(second.groups)
-    # So it is where there are groups and nothing is said.
+    # Splitting by group is the default for data with groups.
     _same(dc.split_halves(data, random_state=seed)[0], first)
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("per_domain", [2, 3, 4, 7])
-def test_groups_inside_of_domains_are_halved_in_every_domain(seed, per_domain):
+def test_groups_within_domains_are_halved_in_every_domain(seed, per_domain):
     inside = np.char.add(DATA.domains, (np.arange(480) % per_domain).astype(str))
     first, second = dc.split_halves(_full(groups=inside), random_state=seed)
     assert not set(first.groups) & set(second.groups)
@@ -144,9 +153,9 @@ def test_groups_inside_of_domains_are_halved_in_every_domain(seed, per_domain):
         assert set(counts) <= {per_domain // 2, (per_domain + 1) // 2}
 
 
-def test_halves_by_group_are_drawn_by_the_seed_not_by_the_names():
+def test_halves_by_group_depend_on_the_seed_and_not_on_the_names():
     two = DATA.select((DATA.domains == "domain-0") | (DATA.domains == "domain-1"))
-    # In the order of the names, the groups belong to one domain and the other in turn.
+    # In the order of the names, groups alternate between the two domains.
     names = [f"{k % 10}-{domain}" for k, domain in enumerate(two.domains)]
     data = dc.CalibrationData(two.logits, domains=two.domains, groups=names)
     chosen = set()
@@ -158,8 +167,8 @@ def test_halves_by_group_are_drawn_by_the_seed_not_by_the_names():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_groups_in_some_of_the_domains_are_balanced_by_rows(seed):
-    """Each thing in a random subset of the domains."""
+def test_groups_across_some_of_the_domains_are_balanced_by_rows(seed):
+    """Each group is in a random subset of the domains."""
     rng = np.random.default_rng(seed)
     data = _full(groups=rng.integers(100, size=480))
     first, second = dc.split_halves(data, random_state=seed)
@@ -169,7 +178,7 @@ def test_groups_in_some_of_the_domains_are_balanced_by_rows(seed):
         assert 0.35 < share < 0.65
 
 
-def test_odd_numbers_and_single_rows():
+def test_the_odd_row_of_a_domain_goes_to_the_first_half():
     data = dc.CalibrationData(np.zeros((8, 2)), domains=list("aaaaabbc"))
     first, second = dc.split_halves(data)
     assert pd.Series(first.domains).value_counts().to_dict() == {"a": 3, "b": 1, "c": 1}
@@ -178,16 +187,16 @@ def test_odd_numbers_and_single_rows():
         dc.split_halves(data.select([0, 5, 7]))
 
 
-def test_halves_by_group_need_groups():
+def test_halves_by_group_need_at_least_two_groups():
     with pytest.raises(dc.errors.InputError, match="by='group' needs groups"):
         dc.split_halves(DATA, by="group")
-    with pytest.raises(dc.errors.InputError, match="all rows are of one group"):
+    with pytest.raises(dc.errors.InputError, match="all rows are in one group"):
         dc.split_halves(_full(groups=["a"] * len(DATA)), by="group")
     with pytest.raises(dc.errors.InputError, match="by must be one of"):
         dc.split_halves(DATA, by="domain")
 
 
-def test_leave_one_domain_out_leaves_each_out_once():
+def test_leave_one_domain_out_leaves_each_domain_out_once():
     folds = list(dc.leave_one_domain_out(_full()))
     assert [name for name, _, _ in folds] == DATA.domain_names.tolist()
     for name, others, rows in folds:
@@ -198,7 +207,7 @@ def test_leave_one_domain_out_leaves_each_out_once():
         next(dc.leave_one_domain_out(DATA.select(DATA.domains == "domain-0")))
 
 
-def test_slices_masks_and_numbers_keep_everything_aligned():
+def test_rows_selected_by_slice_mask_or_numbers_stay_aligned():
     data = _full()
     picked = data[10:200:7]
     _same(picked, data.select(slice(10, 200, 7)))
@@ -213,7 +222,7 @@ def test_slices_masks_and_numbers_keep_everything_aligned():
     np.testing.assert_array_equal(picked.groups, data.groups[10:200:7])
 
 
-def test_the_domains_joined_again_are_the_data():
+def test_the_concatenated_domains_are_the_data():
     data = _full().select(np.argsort(DATA.domains, kind="stable"))
     parts = [part for _, part in data.by_domain()]
     assert [len(part) for part in parts] == [80] * 6
@@ -221,7 +230,7 @@ def test_the_domains_joined_again_are_the_data():
     assert dc.concatenate(parts).fingerprint() == data.fingerprint()
 
 
-def test_joining_keeps_the_provenance_that_all_agree_on():
+def test_concatenate_keeps_the_provenance_on_which_all_parts_agree():
     a, b = (_full(provenance={"model": "m", "site": k, f"only-{k}": None}) for k in "ab")
     assert dc.concatenate([a, b]).provenance == {"model": "m"}
 
@@ -234,7 +243,7 @@ def test_joining_keeps_the_provenance_that_all_agree_on():
         ({"groups": ["x"] * len(DATA)}, "type of groups"),
     ],
 )
-def test_parts_that_disagree_are_not_joined(change, fact):
+def test_parts_that_disagree_are_not_concatenated(change, fact):
     with pytest.raises(dc.errors.InputError, match=f"part 0 and part 1 disagree in their {fact}"):
         dc.concatenate([_full(), _full(**change)])
     for wrong in ([], [DATA, 1]):
@@ -242,7 +251,7 @@ def test_parts_that_disagree_are_not_joined(change, fact):
             dc.concatenate(wrong)
 
 
-def test_joined_numbers_get_the_widest_type():
+def test_concatenated_arrays_have_the_widest_dtype():
     both = dc.concatenate([_full(), dc.CalibrationData(
         DATA.logits.astype("f"), labels=DATA.labels, features=DATA.features.astype("f2"),
         domains=DATA.domains, groups=np.arange(480), class_names=NAMES,
@@ -265,11 +274,11 @@ def test_labels_may_be_class_names():
     ("options", "message"),
     [
         ({"class_names": NAMES[:4]}, "4 names, but the logits have 5"),
-        ({"class_names": ("ant",) * 5}, "holds 'ant' twice"),
+        ({"class_names": ("ant",) * 5}, "contains 'ant' twice"),
         ({"class_names": (1, 2, 3, 4, 5)}, "sequence of strings, got 1"),
         ({"class_names": "abcde"}, "sequence of strings, got 'abcde'"),
         ({"groups": [1]}, "groups has 1 rows"),
-        ({"domains": ["a\0"] + ["a"] * (len(DATA) - 1)}, "holds a zero character"),
+        ({"domains": ["a\0"] + ["a"] * (len(DATA) - 1)}, "has a zero character"),
         ({"groups": ["x" * 1001] * len(DATA)}, "groups contains 'xxxx.* too long"),
         ({"groups": [0.5] * len(DATA)}, "groups must be integers or strings"),
         ({"groups": [None] + [1] * (len(DATA) - 1)}, "groups must be integers or strings, got nan"),
@@ -278,12 +287,12 @@ def test_labels_may_be_class_names():
         ({"provenance": 3}, "provenance must be a mapping"),
     ],
 )
-def test_what_describes_the_rows_is_checked(options, message):
+def test_invalid_names_groups_and_provenance_are_refused(options, message):
     with pytest.raises(dc.errors.InputError, match=message):
         _full(**options)
 
 
-def test_a_fingerprint_changes_with_what_is_learned_from():
+def test_a_fingerprint_changes_with_logits_and_labels_only():
     data = _full()
     assert data.fingerprint() == _full().fingerprint()
     assert data.fingerprint().startswith("480 rows, sha256 ")
@@ -297,12 +306,12 @@ def test_a_fingerprint_changes_with_what_is_learned_from():
     ]  # fmt: skip
     assert len({data.fingerprint(), *(other.fingerprint() for other in others)}) == 5
     assert _full(features=None, domains=None).fingerprint() == data.fingerprint()
-    # Through a csv, logits become double and labels may be narrow: the same rows.
+    # A csv file changes the dtypes of logits and labels, but not the rows.
     narrow = dc.CalibrationData(data.logits.astype("f"), labels=data.labels.astype("i1"))
     assert narrow.fingerprint() == data.fingerprint()
 
 
-def test_every_label_counts_in_the_fingerprint_of_many_rows():
+def test_any_changed_label_changes_the_fingerprint_of_many_rows():
     rng = np.random.default_rng(0)
     z, y = rng.normal(size=(5000, 3)), rng.integers(3, size=5000)
     data = dc.CalibrationData(z, labels=y)
@@ -316,8 +325,8 @@ def test_every_label_counts_in_the_fingerprint_of_many_rows():
     st.lists(st.sampled_from(["b", "a", "night", "c"]), min_size=1, max_size=30), st.data(),
     st.booleans(),
 )  # fmt: skip
-def test_codes_are_those_of_the_names_that_occur(names, draw, integers):
-    """Of all rows, of chosen ones, and of chosen ones of those."""
+def test_codes_index_the_sorted_names_that_occur(names, draw, integers):
+    """For all rows, for selected rows, and for rows selected from these."""
     ids = [len(name) for name in names] if integers else names
     data = dc.CalibrationData(np.zeros((len(ids), 2)), domains=ids, groups=ids[::-1])
     for _ in range(3):
@@ -332,14 +341,14 @@ def test_codes_are_those_of_the_names_that_occur(names, draw, integers):
         data = data.select(rows)
 
 
-def test_rows_without_domains_or_groups_have_codes_too():
+def test_data_without_domains_or_groups_have_codes():
     data = dc.CalibrationData(np.zeros((3, 2)))
     assert data.domain_codes[0].tolist() == [0, 0, 0]
     assert data.domain_codes[1].tolist() == ["all"]
     assert data.group_codes[0].tolist() == [0, 1, 2]
 
 
-def test_a_choice_of_rows_is_independent_of_the_whole():
+def test_a_selection_does_not_share_provenance_or_names_with_the_data():
     data = dc.CalibrationData(
         np.zeros((3, 2)), domains=["a", "b", "a"], provenance={"network": "mine"}
     )

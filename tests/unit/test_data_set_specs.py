@@ -1,4 +1,4 @@
-"""Sets of images as a command writes them."""
+"""Data sets of images on the command line."""
 
 import re
 
@@ -15,7 +15,7 @@ from trees import google_landmarks, rxrx1, write_tree
     [
         ("rxrx1", {}),
         ("gldv2:variant=gld23k:training_clients=9", {"variant": "gld23k", "training_clients": 9}),
-        ("gldv2:seed=1:seed=2", {"seed": 2}),
+        ("gldv2:random_state=1:random_state=2", {"random_state": 2}),
         ("imagenet-c:classes=all:domains=clean,fog-3",
          {"classes": "all", "domains": ["clean", "fog-3"]}),
         ("imagenet-c:domains=fog-3", {"domains": ["fog-3"]}),
@@ -23,7 +23,7 @@ from trees import google_landmarks, rxrx1, write_tree
         ("imagenet-c:clean=at:10/val", {"clean": "at:10/val"}),
         ("imagenet-c:clean=/at/10:30:classes=all", {"clean": "/at/10:30", "classes": "all"}),
         ("table:label=7:domain=null", {"label": "7", "domain": None}),
-        ("table:path=null", {"path": "null"}),  # a column, for there must be one
+        ("table:path=null", {"path": "null"}),  # the name of a column: path cannot be None
         ("table:folder=photos:class_names=cat,dog",
          {"folder": "photos", "class_names": ["cat", "dog"]}),
     ],
@@ -39,14 +39,14 @@ def test_values_have_the_types_of_the_parameters(text, parameters):
     [
         ("mnist", "there is no data set of images 'mnist'; choose from tiny-imagenet, cif"),
         ("gldv2:n-ind=5", "gldv2 has no parameter 'n-ind'; choose from variant"),
-        ("gldv2:seed=1:n-ind=5", "gldv2 has no parameter 'n-ind'; choose from variant"),
-        ("gldv2: seed=1", "gldv2 has no parameter ' seed'; choose from variant"),
-        ("gldv2:seed=1:variant", "gldv2 needs a value for 'variant'; write variant=VALUE"),
+        ("gldv2:random_state=1:n-ind=5", "gldv2 has no parameter 'n-ind'; choose from variant"),
+        ("gldv2: n_ind=1", "gldv2 has no parameter ' n_ind'; choose from variant"),
+        ("gldv2:n_ind=1:variant", "gldv2 needs a value for 'variant'; write variant=VALUE"),
         ("gldv2:clients=3", "gldv2 has no parameter 'clients'; choose from variant, training_cli"),
         ("gldv2:folder=x", "gldv2 has no parameter 'folder'; choose from variant"),
-        ("gldv2:seed=one", "seed of gldv2 must be a whole number, got 'one'"),
-        ("gldv2:seed=null", "seed of gldv2 must be a whole number, got 'null'"),
-        ("gldv2:seed", "gldv2 needs a value for 'seed'; write seed=VALUE"),
+        ("gldv2:random_state=one", "random_state of gldv2 must be a whole number, got 'one'"),
+        ("gldv2:random_state=null", "random_state of gldv2 must be a whole number, got 'null'"),
+        ("gldv2:n_ind", "gldv2 needs a value for 'n_ind'; write n_ind=VALUE"),
         ("table:label=", "table needs a value for 'label'; write label=VALUE"),
         ("table:", "table has no parameter ''; choose from folder, path, label"),
         ("rxrx1:seed=1", "rxrx1 has no parameter 'seed'; it has none"),
@@ -54,21 +54,23 @@ def test_values_have_the_types_of_the_parameters(text, parameters):
         ("rxrx1:split", "rxrx1 has no parameter 'split'; use the option --split"),
     ],
 )
-def test_what_is_written_wrong_is_named(text, message):
+def test_invalid_specs_are_refused(text, message):
     with pytest.raises(dc.errors.InputError, match=re.escape(message)):
         data_set_from_spec(text)
 
 
-def test_the_set_is_that_of_the_class(tmp_path):
+def test_opened_data_set_equals_the_class_with_the_same_parameters(tmp_path):
     counts = {str(k): 3 + k for k in range(9)}
     write_tree(tmp_path, google_landmarks(counts, table="mini_gld_train_split.csv"))
-    named = data_set_from_spec("gldv2:variant=gld23k:training_clients=4:min_rows=3:n_ind=2:seed=5")
-    options = {"variant": "gld23k", "training_clients": 4, "min_rows": 3, "n_ind": 2, "seed": 5}
+    named = data_set_from_spec(
+        "gldv2:variant=gld23k:training_clients=4:min_rows=3:n_ind=2:random_state=5"
+    )
+    options = {
+        "variant": "gld23k", "training_clients": 4, "min_rows": 3, "n_ind": 2, "random_state": 5,
+    }  # fmt: skip
     for split in ("train", "validation"):
-        opened, made = (
-            named.open(tmp_path, split),
-            dc.vision.GoogleLandmarks(tmp_path, split, **options),
-        )
+        opened = named.open(tmp_path, split)
+        made = dc.vision.GoogleLandmarks(tmp_path, split, **options)
         assert isinstance(opened, dc.vision.GoogleLandmarks)
         assert opened.images.names == made.images.names
         assert opened.ind_domains == made.ind_domains
@@ -81,26 +83,25 @@ def test_the_set_is_that_of_the_class(tmp_path):
         ("tiny-imagenet", "x", "tiny-imagenet has no split 'x'; it has val, train"),
         ("tiny-imagenet", "val,train", "tiny-imagenet takes one split at a time, got 'val,train'"),
         ("rxrx1", "val,dev", "rxrx1 has no split 'dev'; it has val, test, id_test, train"),
-        ("table:label=x", "train", "table has no split 'train'; it has none: leave it out"),
+        ("table:label=x", "train", "table has no split 'train'; it has no splits: leave it out"),
     ],
 )
-def test_wrong_splits_are_named(text, split, message, tmp_path):
+def test_unknown_splits_are_refused(text, split, message, tmp_path):
     with pytest.raises(dc.errors.InputError, match=re.escape(message)):
         data_set_from_spec(text).open(tmp_path, split)
 
 
 @pytest.mark.parametrize("name", DATA_SETS)
-def test_help_knows_every_data_set_and_parameter(name):
+def test_help_lists_every_data_set_and_parameter(name):
     assert name in DATASET_HELP
-    listed = DATASET_HELP.partition("imagenet-c has")[2].replace("; ", ";").split(";")
-    clauses = {"imagenet-c": listed[0], **{c.split()[0]: c.partition(" ")[2] for c in listed[1:]}}
-    parameters = set(parameter_types(DATA_SETS[name].data_set))
-    without_remarks = re.sub(r"\(.*?\)", "", clauses.get(name, ""))
-    assert set(re.findall(r"\w+", without_remarks)) == parameters
+    without_remarks = re.sub(r"\(.*?\)", "", DATASET_HELP)
+    found = re.search(rf"Parameters of {name}: (.*?)\.", without_remarks)
+    listed = re.findall(r"\w+", found[1]) if found else []
+    assert set(listed) == set(parameter_types(DATA_SETS[name].data_set))
 
 
-def test_several_splits_of_rxrx1(tmp_path):
-    place = write_tree(tmp_path / "rxrx1_v1.0", rxrx1())
-    both = data_set_from_spec("rxrx1").open(place, "val,test")
-    alone = [data_set_from_spec("rxrx1").open(place, split) for split in ("val", "test")]
+def test_rxrx1_opens_several_splits(tmp_path):
+    folder = write_tree(tmp_path / "rxrx1_v1.0", rxrx1())
+    both = data_set_from_spec("rxrx1").open(folder, "val,test")
+    alone = [data_set_from_spec("rxrx1").open(folder, split) for split in ("val", "test")]
     assert len(both) == sum(map(len, alone)) > max(map(len, alone))

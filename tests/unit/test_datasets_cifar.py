@@ -1,4 +1,4 @@
-"""CIFAR: records of labels and planes become pictures; files that are no such are named."""
+"""CIFAR: records become images, and errors name invalid files."""
 
 import pickle
 
@@ -9,7 +9,7 @@ import domaincal as dc
 from trees import cifar10, write_tree
 
 
-def test_records_become_pictures(tmp_path):
+def test_cifar_10_reads_images_and_labels(tmp_path):
     files, pixels, labels = cifar10()
     write_tree(tmp_path, files)
     train = dc.vision.Cifar10(tmp_path, "train")
@@ -23,7 +23,7 @@ def test_records_become_pictures(tmp_path):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(test)).images[1], pixels[11])
 
 
-def test_the_fine_classes_are_read(tmp_path):
+def test_cifar_100_reads_the_fine_classes(tmp_path):
     record = bytes([1, 2]) + bytes(range(256)) * 12
     write_tree(tmp_path, {
         "cifar-100-binary/fine_label_names.txt": "apple\nbaby\nbear\n",
@@ -38,30 +38,30 @@ def test_the_fine_classes_are_read(tmp_path):
         dc.vision.Cifar100(tmp_path)
 
 
-def test_what_is_wrong_is_named(tmp_path):
+def test_missing_and_damaged_files_are_refused(tmp_path):
     files, _, _ = cifar10()
     names = "cifar-10-batches-bin/batches.meta.txt"
-    place = write_tree(tmp_path, files)
-    (place / names).write_text("airplane\n")
-    with pytest.raises(dc.errors.FileFormatError, match=r"batches.meta.txt names 1 classes"):
-        dc.vision.Cifar10(place, "train")
-    batch = place / "cifar-10-batches-bin/test_batch.bin"
+    folder = write_tree(tmp_path, files)
+    (folder / names).write_text("airplane\n")
+    with pytest.raises(dc.errors.FileFormatError, match=r"batches.meta.txt lists 1 classes"):
+        dc.vision.Cifar10(folder, "train")
+    batch = folder / "cifar-10-batches-bin/test_batch.bin"
     batch.write_bytes(batch.read_bytes()[:-1])
     with pytest.raises(
-        dc.errors.FileFormatError, match="has 6145 bytes, which are no whole number"
+        dc.errors.FileFormatError, match="has 6145 bytes, but must consist of images of 3073"
     ):
-        dc.vision.Cifar10(place)
+        dc.vision.Cifar10(folder)
     batch.write_bytes(b"")
     with pytest.raises(dc.errors.FileFormatError, match="has 0 bytes"):
-        dc.vision.Cifar10(place)
+        dc.vision.Cifar10(folder)
     batch.unlink()
     with pytest.raises(
         dc.errors.InputError, match=r"expected test_batch.bin, .*batches.meta.txt.*unpack"
     ):
-        dc.vision.Cifar10(place)
-    with pytest.raises(dc.errors.InputError, match="is not there; expected cifar-10-batches-bin"):
-        dc.vision.Cifar10(place / "nowhere")
+        dc.vision.Cifar10(folder)
+    with pytest.raises(dc.errors.InputError, match="does not exist; expected cifar-10-batches-bin"):
+        dc.vision.Cifar10(folder / "nowhere")
     with pytest.raises(dc.errors.InputError, match="is a file; expected"):
-        dc.vision.Cifar10(place / names)
+        dc.vision.Cifar10(folder / names)
     with pytest.raises(dc.errors.InputError, match="split must be one of"):
-        dc.vision.Cifar10(place, "val")
+        dc.vision.Cifar10(folder, "val")

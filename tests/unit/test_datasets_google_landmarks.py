@@ -1,4 +1,4 @@
-"""GLDv2: clients that train, clients that are InD and OOD, none of them twice."""
+"""GLDv2: training, InD and OOD clients are disjoint, and files are found in all layouts."""
 
 import numpy as np
 import pytest
@@ -11,14 +11,14 @@ SMALL = {"training_clients": 5, "min_rows": 6, "n_ind": 2}
 
 
 @pytest.fixture
-def place(tmp_path):
+def folder(tmp_path):
     return write_tree(tmp_path, google_landmarks(COUNTS))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_clients_are_drawn_once(place, seed):
-    train = dc.vision.GoogleLandmarks(place, "train", **SMALL, seed=seed)
-    validation = dc.vision.GoogleLandmarks(place, **SMALL, seed=seed)
+def test_training_and_validation_clients_are_disjoint(folder, seed):
+    train = dc.vision.GoogleLandmarks(folder, "train", **SMALL, random_state=seed)
+    validation = dc.vision.GoogleLandmarks(folder, **SMALL, random_state=seed)
     trained, shown = set(train.domains), set(validation.domains)
     assert len(trained) == 5
     assert shown == {name for name, n in COUNTS.items() if n >= 6} - trained
@@ -31,29 +31,33 @@ def test_clients_are_drawn_once(place, seed):
         assert images.class_names == ("0", "1", "2", "3", "4")
     order = np.random.default_rng(seed).permutation(12)
     assert trained == {sorted(COUNTS)[k] for k in order[:5]}
-    again = dc.vision.GoogleLandmarks(place, "train", **SMALL, seed=seed)
+    again = dc.vision.GoogleLandmarks(folder, "train", **SMALL, random_state=seed)
     assert again.groups.tolist() == train.groups.tolist()
-    ind, ood = validation.draw_domains(2, seed=seed)
+    ind, ood = validation.draw_domains(2, random_state=seed)
     assert (tuple(ind), tuple(ood)) == (validation.ind_domains, validation.ood_domains)
 
 
-def test_one_client_must_be_left_as_ood(place):
-    n = len(set(dc.vision.GoogleLandmarks(place, **SMALL).domains))
-    assert len(dc.vision.GoogleLandmarks(place, **{**SMALL, "n_ind": n - 1}).ood_domains) == 1
-    with pytest.raises(dc.errors.InputError, match=f"n_ind={n}, .* only {n} have"):
-        dc.vision.GoogleLandmarks(place, **{**SMALL, "n_ind": n})
+def test_at_least_one_client_must_be_ood(folder):
+    n = len(set(dc.vision.GoogleLandmarks(folder, **SMALL).domains))
+    assert len(dc.vision.GoogleLandmarks(folder, **{**SMALL, "n_ind": n - 1}).ood_domains) == 1
+    with pytest.raises(dc.errors.InputError, match=f"n_ind={n}, but only {n} of"):
+        dc.vision.GoogleLandmarks(folder, **{**SMALL, "n_ind": n})
 
 
-def test_seeds_differ(place):
+def test_other_seeds_draw_other_clients(folder):
     draws = {
-        tuple(np.unique(dc.vision.GoogleLandmarks(place, "train", **SMALL, seed=seed).domains))
+        tuple(
+            np.unique(
+                dc.vision.GoogleLandmarks(folder, "train", **SMALL, random_state=seed).domains
+            )
+        )
         for seed in range(6)
     }
     assert len(draws) > 3
 
 
-def test_places_of_the_files(tmp_path):
-    """Tables as unpacked by their distributors; images nested under images/, or in one folder."""
+def test_files_are_found_in_all_layouts(tmp_path):
+    """Tables as unpacked by their distributors; images in subfolders or in one folder."""
     files = google_landmarks(COUNTS, table="landmarks-user-160k/federated_train.csv")
     nested = {name.replace("train/", "images/", 1): content for name, content in files.items()}
     flat = {
@@ -80,40 +84,40 @@ def test_places_of_the_files(tmp_path):
     [
         ({"training_clients": 500}, "training_clients=500, but .* has 12 clients; lower it"),
         ({"training_clients": 12}, "training_clients=12, but .* has 12 clients"),
-        ({"n_ind": 30}, "n_ind=30, but of the 7 clients that do not train only . have min_rows=6"),
-        ({"min_rows": 300}, "only 0 have min_rows=300 images"),
+        ({"n_ind": 30}, "n_ind=30, but only . of the 7 clients .* have min_rows=6"),
+        ({"min_rows": 300}, "only 0 of .* have min_rows=300 images"),
         ({"split": "val"}, "split must be one of"),
         ({"variant": "gld"}, "variant must be one of"),
-        ({"seed": -1}, "seed must be a whole number"),
+        ({"random_state": -1}, "random_state must be a whole number"),
         ({"n_ind": 0}, "n_ind must be a whole number"),
     ],
 )
-def test_too_few_clients_and_other_arguments(place, arguments, message):
+def test_invalid_arguments_are_refused(folder, arguments, message):
     with pytest.raises(dc.errors.InputError, match=message):
-        dc.vision.GoogleLandmarks(place, **{**SMALL, **arguments})
+        dc.vision.GoogleLandmarks(folder, **{**SMALL, **arguments})
 
 
-def test_what_lacks_is_named(place):
-    images = dc.vision.GoogleLandmarks(place, **SMALL)
+def test_errors_name_missing_files_and_columns(folder):
+    images = dc.vision.GoogleLandmarks(folder, **SMALL)
     gone = images.images.names[1]
-    (place / "train" / gone).unlink()
+    (folder / "train" / gone).unlink()
     with pytest.raises(
         dc.errors.InputError, match=f"1 of the .* federated_train.csv names .*{gone}"
     ):
-        dc.vision.GoogleLandmarks(place, **SMALL)
-    (place / "train").rename(place / "pictures")
+        dc.vision.GoogleLandmarks(folder, **SMALL)
+    (folder / "train").rename(folder / "pictures")
     with pytest.raises(dc.errors.InputError, match=r"expected images such as train/./././.*found "):
-        dc.vision.GoogleLandmarks(place, **SMALL)
-    (place / "federated_train.csv").write_text("user,image_id,class\n1,abc,1\n")
+        dc.vision.GoogleLandmarks(folder, **SMALL)
+    (folder / "federated_train.csv").write_text("user,image_id,class\n1,abc,1\n")
     with pytest.raises(
         dc.errors.InputError, match=r"lacks the column 'user_id'.*found user, image_id"
     ):
-        dc.vision.GoogleLandmarks(place, **SMALL)
-    (place / "federated_train.csv").write_text("user_id,image_id,class\n")
+        dc.vision.GoogleLandmarks(folder, **SMALL)
+    (folder / "federated_train.csv").write_text("user_id,image_id,class\n")
     with pytest.raises(dc.errors.InputError, match="has no rows"):
-        dc.vision.GoogleLandmarks(place, **SMALL)
-    (place / "federated_train.csv").unlink()
+        dc.vision.GoogleLandmarks(folder, **SMALL)
+    (folder / "federated_train.csv").unlink()
     with pytest.raises(
         dc.errors.InputError, match=r"expected federated_train.csv in .*found pictures/"
     ):
-        dc.vision.GoogleLandmarks(place, **SMALL)
+        dc.vision.GoogleLandmarks(folder, **SMALL)

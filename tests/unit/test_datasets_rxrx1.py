@@ -1,4 +1,4 @@
-"""RxRx1: the official splits, from the table that comes with it."""
+"""RxRx1: the official splits, from metadata.csv."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from trees import RXRX1_EXPERIMENTS, encoded, rxrx1, write_tree
 
 
 @pytest.fixture
-def place(tmp_path):
+def folder(tmp_path):
     return write_tree(tmp_path / "rxrx1_v1.0", rxrx1())
 
 
@@ -21,8 +21,8 @@ def place(tmp_path):
         ("test", {"1", "2"}, ["HEPG2-09", "U2OS-05"]),
     ],
 )
-def test_official_splits(place, split, sites, experiments):
-    images = dc.vision.RxRx1(place, split)
+def test_splits_are_the_official_ones(folder, split, sites, experiments):
+    images = dc.vision.RxRx1(folder, split)
     assert np.unique(images.domains).tolist() == experiments
     assert {name[-5] for name in images.images.names} == sites
     assert len(images) == 2 * len(sites) * len(experiments)
@@ -35,19 +35,20 @@ def test_official_splits(place, split, sites, experiments):
         assert inside.sum() == len(sites)
 
 
-def test_val_and_test_make_the_papers_domains(place):
-    images = dc.vision.RxRx1(place.parent, ["val", "test"])
+def test_val_and_test_are_the_domains_of_the_paper(folder):
+    images = dc.vision.RxRx1(folder.parent, ["val", "test"])
     assert len(np.unique(images.domains)) == 6
     experiment = dc.experiments.read_experiment("rxrx1")
     counts = dict(zip(*np.unique(images.domains, return_counts=True), strict=True))
     official, first = experiment.partitions[:2]
-    ind, ood = official.choose(counts, seed=0)
-    assert ind == np.unique(dc.vision.RxRx1(place, "val").domains).tolist()
-    assert ood == np.unique(dc.vision.RxRx1(place, "test").domains).tolist()
-    assert images.draw_domains(4, seed=1) == first.choose(counts, seed=99)  # it is random-4-1
+    ind, ood = official.choose(counts, random_state=0)
+    assert ind == np.unique(dc.vision.RxRx1(folder, "val").domains).tolist()
+    assert ood == np.unique(dc.vision.RxRx1(folder, "test").domains).tolist()
+    # The partition is random-4-1, whose seed is 1.
+    assert images.draw_domains(4, random_state=1) == first.choose(counts, random_state=99)
 
 
-def test_the_picture_is_that_of_the_row(tmp_path):
+def test_images_belong_to_their_rows(tmp_path):
     pytest.importorskip("PIL")
     write_tree(tmp_path, rxrx1(picture=lambda value: encoded(value, format="PNG")))
     images = dc.vision.RxRx1(tmp_path, "val")
@@ -63,39 +64,39 @@ def test_the_picture_is_that_of_the_row(tmp_path):
     ("old", "new", "message"),
     [
         (",sirna_id", ",other", r"lacks the column 'sirna_id'; expected dataset, .*found site_id"),
-        (",1138\n", ",1139\n", "holds 1139; expected 0 to 1138"),
+        (",1138\n", ",1139\n", "contains 1139; expected 0 to 1138"),
         (",1138\n", ",treated\n", "'sirna_id'.*holds 'treated' in row 0; expected whole numbers"),
         (",1138\n", ",\n", "'sirna_id'.*is empty in row 0"),
-        (",train,", ",training,", "'dataset'.*holds training; expected train, val, test"),
+        (",train,", ",training,", "'dataset'.*contains training; expected train, val, test"),
         (",val,", ",test,", "no rows of the split 'val'"),
         ("HEPG2-08,1,B02", "HEPG2-08,1,B03", r"2 of the 16 images that metadata.csv names are not"),
     ],
 )
-def test_a_table_of_another_form_is_refused(place, old, new, message):
-    path = place / "metadata.csv"
+def test_invalid_tables_are_refused(folder, old, new, message):
+    path = folder / "metadata.csv"
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
     with pytest.raises(dc.errors.InputError, match=message):
-        dc.vision.RxRx1(place)
+        dc.vision.RxRx1(folder)
 
 
-def test_what_is_expected_and_found_is_said(place, tmp_path):
+def test_errors_name_missing_files_and_splits(folder, tmp_path):
     with pytest.raises(
-        dc.errors.InputError, match=r"'nowhere' is not there; expected .*metadata.csv"
+        dc.errors.InputError, match=r"'nowhere' does not exist; expected .*metadata.csv"
     ):
         dc.vision.RxRx1("nowhere")
     for split in ("valid", [], ["val", "x"]):
         with pytest.raises(dc.errors.InputError, match="split must be one of"):
-            dc.vision.RxRx1(place, split)
-    (place / "images/HEPG2-08/Plate2/B02_s2.png").unlink()
+            dc.vision.RxRx1(folder, split)
+    (folder / "images/HEPG2-08/Plate2/B02_s2.png").unlink()
     with pytest.raises(
         dc.errors.InputError, match=r"1 of the 16 images.*HEPG2-08/Plate2/B02_s2.png; get"
     ):
-        dc.vision.RxRx1(place)
-    dc.vision.RxRx1(place, "test")
-    (place / "metadata.csv").unlink()
+        dc.vision.RxRx1(folder)
+    dc.vision.RxRx1(folder, "test")
+    (folder / "metadata.csv").unlink()
     with pytest.raises(
         dc.errors.InputError, match=r"expected metadata.csv and images/.*found images/"
     ):
-        dc.vision.RxRx1(place)
+        dc.vision.RxRx1(folder)

@@ -1,4 +1,4 @@
-"""Images and rows that a table describes."""
+"""Tables of images, and tables of numbers."""
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ def _table(folder, text, pictures=("a/1.png", "a/2.png", "3.png")):
 TEXT = "path,label,domain\na/2.png,dog,night\n3.png,cat,day\na/1.png,dog,day\n"
 
 
-def test_rows_in_the_order_of_the_table(tmp_path):
+def test_images_are_in_the_order_of_the_table(tmp_path):
     images = dc.vision.ImageTable(_table(tmp_path, TEXT))
     assert images.class_names == ("cat", "dog")
     assert images.labels.tolist() == [1, 0, 1]
@@ -40,21 +40,21 @@ def test_columns_and_classes_can_be_named(tmp_path):
     images = dc.vision.ImageTable(
         table, tmp_path / "pictures", **named, class_names=["1", "x", "0"]
     )
-    assert images.labels.tolist() == [0, 2]  # names, for all of them are
+    assert images.labels.tolist() == [0, 2]  # all of them are names
     images = dc.vision.ImageTable(table, tmp_path / "pictures", **named, class_names=["x", "y"])
-    assert images.labels.tolist() == [1, 0]  # numbers, for none of them is a name
+    assert images.labels.tolist() == [1, 0]  # none of them is a name: numbers
     images = dc.vision.ImageTable(table, tmp_path / "pictures", **{**named, "domain": None})
     assert images.domains is None
 
 
-def test_a_column_of_groups_is_read_where_there_is_one(tmp_path):
+def test_column_of_groups_is_optional(tmp_path):
     path = _table(tmp_path, "path,label,domain,group\n3.png,0,a,x\na/1.png,2,b,x\n")
     assert dc.vision.ImageTable(path).groups.tolist() == ["x", "x"]
     assert dc.vision.ImageTable(path).class_names == ("0", "1", "2")
     assert dc.vision.ImageTable(path, group=None).groups is None
 
 
-def test_a_table_without_labels(tmp_path):
+def test_table_without_labels_gives_images_without_labels(tmp_path):
     path = _table(tmp_path, "path,domain\n3.png,a\na/1.png,b\n")
     images = dc.vision.ImageTable(path, label=None)
     assert (images.labels, images.class_names) == (None, None)
@@ -64,12 +64,12 @@ def test_a_table_without_labels(tmp_path):
     assert (images.labels, images.class_names, images.domains) == (None, ("cat", "dog"), None)
 
 
-def test_labels_that_are_not_wanted_are_not_read(tmp_path):
+def test_column_of_labels_is_not_read_with_label_none(tmp_path):
     images = dc.vision.ImageTable(_table(tmp_path, TEXT.replace("cat", "")), label=None)
     assert (images.labels, images.class_names, len(images)) == (None, None, 3)
 
 
-def test_absolute_paths_and_pictures(tmp_path):
+def test_paths_may_be_absolute(tmp_path):
     pytest.importorskip("PIL")
     write_tree(tmp_path / "far", {"x.jpg": encoded(200)})
     path = _table(tmp_path / "here", f"path,label,domain\n{tmp_path}/far/x.jpg,0,a\n")
@@ -83,29 +83,45 @@ def test_absolute_paths_and_pictures(tmp_path):
         (TEXT.replace("a/", "b/"), {}, r"2 of the 3 images .*b/2.png, b/1.png; get them"),
         (TEXT, {"domain": "site"}, r"lacks the column 'site'; expected path, label, site, found"),
         (TEXT, {"group": "shot"}, "lacks the column 'shot'"),
-        (TEXT.replace("label", "kind"), {}, "lacks the column 'label'; .*; name yours with path="),
-        (TEXT.replace("label", "kind"), {}, r"all but path can be None \(in a command null\)"),
-        (TEXT, {"class_names": ["cat", "fox"]}, "label 'dog' in row 0 .*none of class_names"),
+        (
+            TEXT.replace("label", "kind"),
+            {},
+            "lacks the column 'label'; .*; pass the names of your columns as path=",
+        ),
+        (
+            TEXT.replace("label", "kind"),
+            {},
+            r"all except path can be None \(null on the command line\)",
+        ),
+        (TEXT, {"class_names": ["cat", "fox"]}, "label 'dog' in row 0 .*is not in class_names"),
         (TEXT.replace("dog", "3"), {"class_names": ["a", "b"]}, "label '3' in row 0"),
         ("path,label,domain\n3.png,5,a\n", {"class_names": ["a", "b"]}, "has the label 5, but"),
         ("path,label,domain\n3.png,,a\n", {}, "'label' of .* is empty in row 0"),
         ("path,label,domain\n3.png,1\n", {}, "'domain' of .* is empty in row 0"),
         ("path,label,domain\n", {}, "has no rows"),
-        ("path,label,domain\n3.png,0,a\na/1.png,-1,a\n", {}, "label in row 1 of .* is -1; numbers"),
-        ("path,label,domain, domain\n3.png,1,a,b\n", {}, "has the column 'domain' twice; rename"),
-        ("", {}, "is empty; it needs a header"),
-        (TEXT, {"folder": "nowhere"}, "folder='nowhere' is no folder"),
+        (
+            "path,label,domain\n3.png,0,a\na/1.png,-1,a\n",
+            {},
+            "label in row 1 of .* is -1, but class numbers",
+        ),
+        (
+            "path,label,domain, domain\n3.png,1,a,b\n",
+            {},
+            "has the column 'domain' twice; remove one",
+        ),
+        ("", {}, "is empty; the first line must be a header"),
+        (TEXT, {"folder": "nowhere"}, "folder='nowhere' is not a folder"),
     ],
 )
-def test_what_is_wrong_with_a_table_of_images_is_named(tmp_path, text, arguments, message):
+def test_invalid_tables_of_images_are_refused(tmp_path, text, arguments, message):
     path = _table(tmp_path, text)
     with pytest.raises((dc.errors.InputError, dc.errors.FileFormatError), match=message):
         dc.vision.ImageTable(path, **arguments)
 
 
-def test_a_table_of_images_must_be_there(tmp_path):
+def test_missing_table_of_images_is_refused(tmp_path):
     with pytest.raises(
-        dc.errors.InputError, match=r"not there; give a .csv file with the columns path"
+        dc.errors.InputError, match=r"does not exist; give a .csv file with the columns path"
     ):
         dc.vision.ImageTable(tmp_path / "images.csv")
     with pytest.raises(dc.errors.InputError, match=r"with the columns path, domain\."):
@@ -118,7 +134,7 @@ WALKS = "person,activity,x,y\n007,walk,0.5,2\nNA,jog,0.25,3\n007,jog,1,True\n"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
-def test_features_labels_and_domains(tmp_path, suffix):
+def test_a_domain_table_has_features_labels_and_domains(tmp_path, suffix):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=6), "k": [1, 2, 3, 4, 5, 6],
                           "who": list("abcabc"), "what": [3, 1, 3, 10, 1, 1]})  # fmt: skip
@@ -140,7 +156,7 @@ def test_features_labels_and_domains(tmp_path, suffix):
     np.testing.assert_array_equal(one.features, other.features)
 
 
-def test_names_stay_as_they_are_written(tmp_path):
+def test_labels_and_domains_are_read_as_text(tmp_path):
     path = tmp_path / "walks.csv"
     path.write_text(WALKS.replace("True", "4"))
     table = dc.datasets.read_domain_table(path, label="activity", domain="person")
@@ -154,19 +170,23 @@ def test_names_stay_as_they_are_written(tmp_path):
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        (WALKS, {}, r"column 'y' contains 'True' in row 2; it must hold numbers: name it in exclude"),
+        (
+            WALKS,
+            {},
+            r"column 'y' contains 'True' in row 2; it must hold numbers: name it in exclude",
+        ),
         (WALKS.replace("True", ""), {}, "'y' of .* has no finite number in row 2"),
         (WALKS.replace("True", "inf"), {}, "'y' of .* has no finite number in row 2"),
         (WALKS, {"label": "what"}, "has no column 'what'; it has person, activity, x, y"),
         (WALKS, {"features": ["z"]}, "has no column 'z'"),
         (WALKS, {"exclude": ["z"]}, "has no column 'z'"),
-        (WALKS, {"exclude": ["x", "y"]}, "has no columns beside 'activity' and 'person'"),
-        (WALKS, {"features": ["person"]}, "features names 'person', which is the label or"),
+        (WALKS, {"exclude": ["x", "y"]}, "has no columns besides 'activity' and 'person'"),
+        (WALKS, {"features": ["person"]}, "features contains 'person', which is the label or"),
         (WALKS.replace("NA,", ","), {"exclude": ["y"]}, "'person' of .* is empty in row 1"),
-        ("", {}, "is empty; it needs a header"),
+        ("", {}, "is empty; the first line must be a header"),
     ],
 )
-def test_what_is_wrong_with_a_table_is_named(tmp_path, text, arguments, message):
+def test_errors_of_a_domain_table_name_the_column_and_row(tmp_path, text, arguments, message):
     path = tmp_path / "walks.csv"
     path.write_text(text)
     with pytest.raises((dc.errors.InputError, dc.errors.FileFormatError), match=message):
@@ -175,12 +195,12 @@ def test_what_is_wrong_with_a_table_is_named(tmp_path, text, arguments, message)
         )
 
 
-def test_a_table_must_be_there(tmp_path):
-    with pytest.raises(dc.errors.InputError, match=r"is no file; give a .csv or .parquet table"):
+def test_a_domain_table_must_exist(tmp_path):
+    with pytest.raises(dc.errors.InputError, match=r"is not a file; pass a .csv or .parquet file"):
         dc.datasets.read_domain_table(tmp_path, label="a", domain="b")
 
 
-def test_the_real_people(shared_data):
+def test_the_wisdm_table_has_50_domains(shared_data):
     path = shared_data / "wisdm/wisdm_watch_accel.csv.gz"
     table = dc.datasets.read_domain_table(path, label="ACTIVITY", domain="subject")
     assert repr(table) == "DomainTable(18211 rows, 91 features, 18 classes, 50 domains)"

@@ -1,4 +1,4 @@
-"""Tiny-ImageNet: a folder, its parent and zips of it are the same set; what lacks is named."""
+"""Tiny-ImageNet: folders and zip files give the same data set, and errors name missing files."""
 
 import pickle
 import subprocess
@@ -12,7 +12,7 @@ from trees import TINY_WNIDS, encoded, tiny_imagenet, write_tree, write_zip
 
 
 def _parts(files):
-    """As zips that each hold part: training images apart, the lists with the validation images."""
+    """Contents of three zip files: two of training images, one of validation images and lists."""
     train = {name: content for name, content in files.items() if "/train/" in name}
     half = len(train) // 2
     return {
@@ -29,8 +29,8 @@ def _write_parts(folder, files):
 
 
 @pytest.fixture
-def places(tmp_path):
-    """The same files: a folder, the folder it is in, zips of parts, one zip."""
+def folders(tmp_path):
+    """The same files as a folder, its parent, several zip files and one zip file."""
     files = tiny_imagenet()
     parent = write_tree(tmp_path / "tree", files)
     zips = _write_parts(tmp_path / "zips", files)
@@ -40,8 +40,8 @@ def places(tmp_path):
 
 
 @pytest.mark.parametrize("split", ["train", "val"])
-def test_every_form_gives_the_same_rows(places, split):
-    sets = [dc.vision.TinyImageNet(place, split) for place in places]
+def test_folders_and_zip_files_give_the_same_rows(folders, split):
+    sets = [dc.vision.TinyImageNet(folder, split) for folder in folders]
     for one in sets:
         assert one.class_names == tuple(sorted(TINY_WNIDS))
         assert one.groups.tolist() == sets[0].groups.tolist()
@@ -57,8 +57,8 @@ def test_every_form_gives_the_same_rows(places, split):
         assert set(sets[0].domains) == {"clean"}
 
 
-def test_labels_do_not_depend_on_which_files_are_there(tmp_path):
-    """200 classes seen in the training images alone, or listed beside the validation images."""
+def test_labels_do_not_depend_on_which_files_exist(tmp_path):
+    """The classes come from the training images alone, or from wnids.txt."""
     wnids = [f"n{k:08}" for k in range(400, 200, -1)]
     train = {f"tiny-imagenet-200/train/{w}/images/{w}_0.JPEG": "" for w in wnids}
     val = {
@@ -69,15 +69,13 @@ def test_labels_do_not_depend_on_which_files_are_there(tmp_path):
     alone = dc.vision.TinyImageNet(write_zip(tmp_path / "a/train.zip", train), "train")
     write_zip(tmp_path / "b/train.zip", train)
     write_zip(tmp_path / "b/val.zip", val)
-    beside, shown = (
-        dc.vision.TinyImageNet(tmp_path / "b", "train"),
-        dc.vision.TinyImageNet(tmp_path / "b"),
-    )
+    beside = dc.vision.TinyImageNet(tmp_path / "b", "train")
+    shown = dc.vision.TinyImageNet(tmp_path / "b")
     assert alone.class_names == beside.class_names == shown.class_names
     assert alone.labels.tolist() == beside.labels.tolist() == list(range(200))
     assert shown.class_names[shown.labels[0]] == wnids[7]
     train.popitem()
-    with pytest.raises(dc.errors.InputError, match=r"no wnids.txt .* 199 instead of 200"):
+    with pytest.raises(dc.errors.InputError, match=r"has no wnids.txt, .* 199 instead of 200"):
         dc.vision.TinyImageNet(write_zip(tmp_path / "c/train.zip", train), "train")
 
 
@@ -88,7 +86,7 @@ images = dc.vision.TinyImageNet(sys.argv[1], "train")
 def greys(queue):
     queue.put([int(images.images[row].mean()) for row in range(len(images))])
 
-assert images.images[0].shape == (8, 8, 3)  # the file is open when the others start
+assert images.images[0].shape == (8, 8, 3)  # the file is open when the processes start
 context = multiprocessing.get_context("fork")
 queue = context.Queue()
 for _ in range(2):
@@ -98,8 +96,8 @@ print([queue.get(timeout=60) for _ in range(3)])
 """
 
 
-def test_forked_processes_read_the_same_zips(tmp_path):
-    """Each at its own place in the file, whatever the others read meanwhile."""
+def test_forked_processes_read_the_same_zip_files_correctly(tmp_path):
+    """Forked processes share the position in an open file unless each opens it anew."""
     pytest.importorskip("PIL")
     folder = _write_parts(tmp_path, tiny_imagenet(picture=encoded, per_class=20))
     groups = dc.vision.TinyImageNet(folder, "train").groups
@@ -111,7 +109,7 @@ def test_forked_processes_read_the_same_zips(tmp_path):
     assert done.stdout.strip() == str([expected] * 3), done.stderr
 
 
-def test_a_pickled_set_reads_on(tmp_path):
+def test_pickled_data_set_can_be_read(tmp_path):
     pytest.importorskip("PIL")
     images = dc.vision.TinyImageNet(_write_parts(tmp_path, tiny_imagenet(picture=encoded)))
     first = images.images[0]
@@ -127,7 +125,7 @@ def test_a_pickled_set_reads_on(tmp_path):
         ("val", {"val/val_annotations.txt": None}, "differ in 6 images.*get the whole"),
         ("val", {"val/images/val_4.JPEG": None}, "differ in 1 images: val_4.JPEG; get the images"),
         ("val", {"val/val_annotations.txt": "val_0.JPEG\n"}, "has the line 'val_0.JPEG'"),
-        ("val", {"wnids.txt": "n01443537"}, "does not name n02124075, n04067472"),
+        ("val", {"wnids.txt": "n01443537"}, "does not contain the classes n02124075, n04067472"),
         ("val", {"wnids.txt": "cat"}, "WordNet ids such as n01443537, got cat"),
         ("val", {"wnids.txt": ""}, "WordNet ids such as n01443537, got nothing"),
         ("train", {"wnids.txt": " ".join([*TINY_WNIDS, "n00000001"])}, "1 classes: n00000001"),
@@ -135,7 +133,7 @@ def test_a_pickled_set_reads_on(tmp_path):
                    "train/n01443537/images/n01443537_1.JPEG": None}, "1 classes: n01443537"),
     ],
 )  # fmt: skip
-def test_what_lacks_is_named(tmp_path, zipped, split, change, message):
+def test_missing_files_and_classes_are_refused(tmp_path, zipped, split, change, message):
     files = tiny_imagenet()
     for name, content in change.items():
         if content is None:
@@ -147,8 +145,10 @@ def test_what_lacks_is_named(tmp_path, zipped, split, change, message):
         dc.vision.TinyImageNet(tmp_path, split)
 
 
-def test_what_is_expected_and_found_is_said(tmp_path):
-    with pytest.raises(dc.errors.InputError, match="not there; give the folder tiny-imagenet-200"):
+def test_errors_name_expected_and_found_files(tmp_path):
+    with pytest.raises(
+        dc.errors.InputError, match="does not exist; give the folder tiny-imagenet-200"
+    ):
         dc.vision.TinyImageNet(tmp_path / "nowhere")
     (tmp_path / "cats").mkdir()
     with pytest.raises(
@@ -167,7 +167,7 @@ def test_what_is_expected_and_found_is_said(tmp_path):
         dc.errors.InputError, match=r"expected .*train/<wnid>.*found cats/, val.zip; get"
     ):
         dc.vision.TinyImageNet(tmp_path, "train")
-    with pytest.raises(dc.errors.InputError, match=r"val.zip, which holds none"):
+    with pytest.raises(dc.errors.InputError, match=r"val.zip, which contains none"):
         dc.vision.TinyImageNet(tmp_path / "val.zip", "train")
     content = (tmp_path / "val.zip").read_bytes()
     (tmp_path / "val.zip").write_bytes(content[: len(content) // 2])
@@ -175,7 +175,7 @@ def test_what_is_expected_and_found_is_said(tmp_path):
         dc.vision.TinyImageNet(tmp_path)
 
 
-def test_a_damaged_picture_is_named(tmp_path):
+def test_errors_name_damaged_images(tmp_path):
     pytest.importorskip("PIL")
     path = write_zip(tmp_path / "x.zip", tiny_imagenet(picture=encoded))
     images = dc.vision.TinyImageNet(path)
@@ -192,7 +192,7 @@ def test_a_damaged_picture_is_named(tmp_path):
         dc.vision.TinyImageNet(write_zip(tmp_path / "y/x.zip", tiny_imagenet())).images[0]
 
 
-def test_the_real_images(shared_data):
+def test_real_data_set_has_the_published_sizes(shared_data):
     pytest.importorskip("PIL")
     folder = shared_data / "tiny-imagenet-200"
     train, val = dc.vision.TinyImageNet(folder, "train"), dc.vision.TinyImageNet(folder)

@@ -1,4 +1,4 @@
-"""The examples: small made-up files of the exact form, and the real data where they are."""
+"""The examples, on small synthetic files of the same format and on the real data if present."""
 
 import io
 import tarfile
@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import domaincal as dc
-from domaincal.experiments.user_code import from_file
+from domaincal.experiments.user_code import load_object
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = [
@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest.fixture
 def made_up(tmp_path):
-    """20 people of three activities, and 6 kinds of goods; both easy."""
+    """WISDM with 20 people and three activities, FDU-MTL with 6 domains; both easy to classify."""
     rng = np.random.default_rng(0)
     label = np.tile([0, 1, 2], 20 * 10)
     columns = {f"F{k}": label + rng.normal(size=len(label)) for k in range(91)}
@@ -46,8 +46,8 @@ def made_up(tmp_path):
     return tmp_path
 
 
-def test_wisdm(made_up):
-    load = from_file("wisdm.py:load", EXAMPLES)
+def test_wisdm_gives_the_rows_of_people_outside_the_training(made_up):
+    load = load_object("wisdm.py:load", EXAMPLES)
     data = load(made_up, 0)
     assert (len(data), data.logits.shape[1], data.features.shape[1]) == (5 * 30, 3, 100)
     assert data.class_names == ("A", "B", "C")
@@ -59,13 +59,13 @@ def test_wisdm(made_up):
 
 
 @pytest.mark.parametrize("network", ["linear", "mlp"])
-def test_fdu_mtl(made_up, network):
-    load = from_file("fdu_mtl.py:load", EXAMPLES)
+def test_fdu_mtl_gives_the_rows_of_domains_outside_the_training(made_up, network):
+    load = load_object("fdu_mtl.py:load", EXAMPLES)
     data = load(made_up, 0, network=network)
     assert len(data) == 2 * 2 * 61
     assert (data.logits[:, 0] == 0).all()
     assert (data.logits.argmax(1) == data.labels).mean() > 0.9
-    # The repeated reviews, and the one that ends every file, are groups.
+    # Repeated reviews share a group, and so do the equal last reviews of all files.
     assert len(np.unique(data.groups)) == 2 * 2 * 59 + 1
     np.testing.assert_array_equal(load(made_up, 0, network=network).logits, data.logits)
 
@@ -74,24 +74,24 @@ def test_fdu_mtl(made_up, network):
     ("name", "file"),
     [("wisdm", "wisdm/wisdm_watch_accel.csv.gz"), ("fdu_mtl", "fdu-mtl/fdu-mtl.tar.xz")],
 )
-def test_a_missing_file_is_named(name, file, tmp_path):
+def test_the_error_about_a_missing_file_names_it(name, file, tmp_path):
     with pytest.raises(dc.errors.InputError, match=f"must contain {file}.*where to get it"):
-        from_file(f"{name}.py:load", EXAMPLES)(tmp_path, 0)
+        load_object(f"{name}.py:load", EXAMPLES)(tmp_path, 0)
 
 
-def test_files_of_another_form_are_refused(made_up):
+def test_files_with_other_columns_or_names_are_errors(made_up):
     path = made_up / "wisdm/wisdm_watch_accel.csv.gz"
     pd.read_csv(path).to_csv(path)  # the index becomes a column
     with pytest.raises(dc.errors.InputError, match="so that nothing leaks"):
-        from_file("wisdm.py:load", EXAMPLES)(made_up, 0)
+        load_object("wisdm.py:load", EXAMPLES)(made_up, 0)
     with tarfile.open(made_up / "fdu-mtl/fdu-mtl.tar.xz", "w:xz"):
         pass
     with pytest.raises(dc.errors.InputError, match=r"must hold <domain>.task.train"):
-        from_file("fdu_mtl.py:load", EXAMPLES)(made_up, 0)
+        load_object("fdu_mtl.py:load", EXAMPLES)(made_up, 0)
 
 
 @pytest.mark.parametrize("name", ["wisdm", "fdu-mtl"])
-def test_the_real_data_go_through_the_runner(name, shared_data, tmp_path):
+def test_the_experiments_run_on_the_real_data(name, shared_data, tmp_path):
     experiment = dc.experiments.read_experiment(EXAMPLES / f"{name}.toml", data=shared_data)
     small = replace(experiment, sources=experiment.sources[:1], repeats=1, splits=("row",))
     means = dc.experiments.run_experiment(small, tmp_path).means()

@@ -1,4 +1,4 @@
-"""The runner: the protocol's numbers, every cell once, and what a definition may say."""
+"""The runner: the numbers of the protocol, cached results, and the TOML format."""
 
 import json
 import os
@@ -7,27 +7,31 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import domaincal as dc
+from domaincal._files import read_tensors
 from domaincal.data.splits import half_mask
-from domaincal.experiments import runner, trial_results
-from domaincal.experiments.experiment import asked_by, only_networks
+from domaincal.experiments import data_sources, result_cache, results as results_module, runner
+from domaincal.experiments.experiment import select_networks
 from domaincal.experiments.methods import Method
+from domaincal.experiments.reproduce import reproduce
 from domaincal.experiments.results import SCORES, means_over_domains
-from domaincal.experiments.user_code import from_file
+from domaincal.experiments.trials import trials_of
+from domaincal.experiments.user_code import load_object
 from support import small_domains
 
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
 
 TOML = """
 name = "mine"
-bins = 10
+n_bins = 10
 repeats = 2
-seed = 3
+random_state = 3
 partitions = [{name = "new", title = "two unseen", ood = ["*-[45]"]}, "all"]
 
 [data]
@@ -40,6 +44,9 @@ MD-TS = "md-ts"
 T_k = "domain-ts"
 oracle = "oracle"
 """
+
+
+MIXED = "results of 'net' come from data that were made more than once"
 
 
 @pytest.fixture
@@ -69,7 +76,7 @@ def _rows(results, **values):
     return table.reset_index(drop=True)
 
 
-def test_the_table_is_that_of_the_protocol(folder, data):
+def test_results_are_those_of_evaluate_split(folder, data):
     results = _run(folder)
     for repeat in (0, 1):
         expected = dc.evaluate_split(
@@ -87,7 +94,7 @@ def test_the_table_is_that_of_the_protocol(folder, data):
     assert results.table["head"][results.table["method"] == "MD-TS"].eq("ols").all()
 
 
-def test_the_oracle_is_temperature_scaling_in_sample_on_each_scored_domain(folder, data):
+def test_the_oracle_is_temperature_scaling_fitted_to_the_scored_rows_of_each_domain(folder, data):
     results = _run(folder)
     rows = _rows(results, partition="new", repeat=0, method="oracle", kind="OOD")
     for domain, ece in zip(rows["domain"], rows["ece"], strict=True):
@@ -104,14 +111,14 @@ def test_the_oracle_is_temperature_scaling_in_sample_on_each_scored_domain(folde
     assert row["ece"].item() == pytest.approx(expected)
 
 
-def test_the_oracle_knows_labels_where_no_method_should_rely_on_them(folder, data):
-    """A domain that is always right has its temperature at the bound, a small one has any."""
+def test_the_oracle_fits_degenerate_and_small_domains_too(folder, data):
+    """The temperature of a domain without errors is at a bound; a small domain has 5 rows."""
     labels = np.where(data.domains == "domain-5", data.logits.argmax(axis=1), data.labels)
     rows = (data.domains != "domain-4") | (np.arange(len(data)) % 12 == 0)
     odd = replace(data, labels=labels).select(rows)
     dc.write(odd, folder / "mine.npz")
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # it is no method that anybody would be warned of
+        warnings.simplefilter("error")  # nobody is warned about the oracle
         results = _run(folder, TOML.split("[methods]")[0] + '[methods]\noracle = "oracle"')
     table = _rows(results, partition="new", repeat=0).set_index("domain")
     assert table.loc["domain-4", "n"] == 5
@@ -121,13 +128,13 @@ def test_the_oracle_knows_labels_where_no_method_should_rely_on_them(folder, dat
         assert own["predicted"] == pytest.approx(own["learned"])
 
 
-def test_domain_temperatures_are_scored_on_seen_domains_only(folder):
+def test_domain_ts_is_scored_on_ind_domains_only(folder):
     results = _run(folder)
     assert set(_rows(results, method="T_k")["kind"]) == {"InD"}
     assert set(_rows(results, method="TS", partition="new")["kind"]) == {"InD", "OOD"}
 
 
-def test_pooled_scores_are_those_of_all_rows(folder, data):
+def test_pooled_scores_are_those_of_all_rows_of_a_kind(folder, data):
     results = _run(folder)
     chosen = results.pooled.query("partition == 'new' and repeat == 0 and kind == 'OOD'")
     outside = data.select(np.isin(data.domains, ["domain-4", "domain-5"]))
@@ -141,7 +148,7 @@ def test_pooled_scores_are_those_of_all_rows(folder, data):
     assert msp["ece"] <= mean + 1e-12  # domains of equal size
 
 
-def test_temperatures_are_those_of_the_temperature_table(folder, data):
+def test_temperatures_agree_with_temperature_table(folder, data):
     results = _run(folder)
     rows = _rows(results, partition="all", repeat=1, method="MD-TS").set_index("domain")
     train, test = dc.split_halves(data, by="row", random_state=4)
@@ -165,7 +172,7 @@ def test_means_average_repeats_within_a_domain_first():
     assert (row["n_domains"], row["repeats"]) == (3, 2)
 
 
-def test_results_say_what_their_rows_say_of_themselves(folder, data):
+def test_provenance_contains_that_of_the_data(folder, data):
     dc.write(replace(data, provenance={"weights": "1a2b"}), folder / "mine.npz")
     results = _run(folder)
     assert results.provenance["rows"] == {"net": [{"weights": "1a2b"}]}
@@ -173,68 +180,66 @@ def test_results_say_what_their_rows_say_of_themselves(folder, data):
     assert written[0]["rows"] == results.provenance["rows"]
 
 
-@pytest.mark.parametrize("seed", ["", "seed, "])
-def test_rows_that_were_made_again_are_not_mixed_silently(folder, seed):
-    """A network that is trained anew gives other rows, of the same definition."""
+@pytest.mark.parametrize("argument", ["", "random_state, "])
+def test_results_of_data_that_were_made_twice_give_a_warning(folder, argument):
+    """E.g. a network that is trained again gives other rows, of the same definition."""
     (folder / "mine.py").write_text(
-        f"def load({seed}folder):\n"
+        f"def load({argument}folder):\n"
         "    import domaincal as dc\n"
         "    from dataclasses import replace\n"
         "    made = (folder / 'made by').read_text()\n"
-        f"    made = made + str({seed.strip(', ') or 0})\n"
+        f"    made = made + str({argument.strip(', ') or 0})\n"
         "    return replace(dc.read(folder / 'mine.npz'), provenance={'by': made})\n"
     )
     text = TOML.replace('"mine.npz"', '{source = "mine.py:load"}')
     (folder / "made by").write_text("one machine")
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", "results of 'net' are of rows that were made more")
+        warnings.filterwarnings("error", MIXED)
         _run(folder, text)
         (folder / "made by").write_text("another machine")
         _run(folder, text)  # nothing is missing
-    with pytest.warns(
-        dc.DomaincalWarning, match="results of 'net' are of rows that were made more"
-    ):
+    with pytest.warns(dc.DomaincalWarning, match=MIXED):
         results = _run(folder, text.replace('MSP = "msp"', 'MSP = "msp"\nhist = "histogram"'))
-    assert len(results.provenance["rows"]["net"]) == (4 if seed else 2)
-    # Another repeat is of other rows only where repeats have rows of their own.
+    assert len(results.provenance["rows"]["net"]) == (4 if argument else 2)
+    # A new repeat mixes data only if all repeats share them.
     (folder / "made by").write_text("a third machine")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         _run(folder, text.replace("repeats = 2", "repeats = 3"))
-    assert any("made more than once" in str(w.message) for w in caught) == (not seed)
+    assert any("made more than once" in str(w.message) for w in caught) == (not argument)
 
 
-def test_rows_of_a_file_are_known_by_their_numbers(folder, data):
+def test_files_with_the_same_numbers_and_other_provenance_are_the_same_data(folder, data):
     for by in ("one", "another"):
         dc.write(replace(data, provenance={"by": by}), folder / "mine.npz")
         with warnings.catch_warnings():
-            warnings.filterwarnings("error", "results of 'net' are of rows that were made more")
+            warnings.filterwarnings("error", MIXED)
             _run(folder, TOML + f'{by} = "histogram:n_bins={len(by)}"\n')
 
 
-def test_networks_are_chosen_among_all_experiments(folder):
+def test_select_networks_keeps_the_named_networks_of_all_experiments(folder):
     (folder / "mine.toml").write_text(TOML)
     mine = dc.experiments.read_experiment(folder / "mine.toml")
     two = replace(mine, name="two", sources=(replace(mine.sources[0], network="other"),))
-    assert only_networks([mine, two], ["net"]) == [mine]
-    assert only_networks([mine, two], ["other"]) == [two]
-    assert only_networks([mine, two], ["other", "net"]) == [mine, two]
+    assert select_networks([mine, two], ["net"]) == [mine]
+    assert select_networks([mine, two], ["other"]) == [two]
+    assert select_networks([mine, two], ["other", "net"]) == [mine, two]
     with pytest.raises(
         dc.errors.InputError, match="no network 'x' in mine and two; choose from net, oth"
     ):
-        only_networks([mine, two], ["x"])
+        select_networks([mine, two], ["x"])
 
 
-def test_groups_are_on_one_side(folder, data, monkeypatch):
-    text = TOML.replace("seed = 3", 'seed = 3\nsplits = ["row", "group"]')
+def test_no_group_is_both_fitted_and_scored_in_the_group_split(folder, data, monkeypatch):
+    text = TOML.replace("random_state = 3", 'random_state = 3\nsplits = ["row", "group"]')
     seen = []
-    compute = runner.compute_cell
+    run_trial = runner.run_trial
 
-    def spy(method, rows, **options):
-        seen.append((set(rows.train.groups), {k: set(v.groups) for k, v in rows.scored.items()}))
-        return compute(method, rows, **options)
+    def spy(method, data, **options):
+        seen.append((set(data.train.groups), {k: set(v.groups) for k, v in data.scored.items()}))
+        return run_trial(method, data, **options)
 
-    monkeypatch.setattr(runner, "compute_cell", spy)
+    monkeypatch.setattr(runner, "run_trial", spy)
     results = _run(folder, text)
     assert set(results.table["split"]) == {"row", "group"}
     disjoint = [not any(train & own for own in scored.values()) for train, scored in seen]
@@ -243,23 +248,24 @@ def test_groups_are_on_one_side(folder, data, monkeypatch):
 
 def _count_fits(monkeypatch):
     fits = []
-    original = trial_results.compute_cell
-    monkeypatch.setattr(
-        runner,
-        "compute_cell",
-        lambda method, *a, **k: (fits.append(method), original(method, *a, **k))[1],
-    )
+    original = runner.run_trial
+
+    def counted(method, *arguments, **options):
+        fits.append(method)
+        return original(method, *arguments, **options)
+
+    monkeypatch.setattr(runner, "run_trial", counted)
     return fits
 
 
-def test_what_is_there_is_not_fitted_again(folder, monkeypatch):
+def test_cached_trials_are_not_run_again(folder, monkeypatch):
     fits = _count_fits(monkeypatch)
     whole = _run(folder)
     assert len(fits) == 2 * 2 * 5
     again = _run(folder)
     assert len(fits) == 20
     pd.testing.assert_frame_equal(again.table, whole.table)
-    # One more method, one more repeat: only those.
+    # One more method, one more repeat: only their trials are run.
     _run(folder, TOML.replace('MSP = "msp"', 'MSP = "msp"\niso = "isotonic"'))
     assert len(fits) == 20 + 4
     _run(folder, TOML.replace("repeats = 2", "repeats = 3"))
@@ -269,14 +275,14 @@ def test_what_is_there_is_not_fitted_again(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("bins = 10", "bins = 12"),
-        ("seed = 3", "seed = 9"),
+        ("n_bins = 10", "n_bins = 12"),
+        ("random_state = 3", "random_state = 9"),
         ('ood = ["*-[45]"]', 'ood = ["*-5"]'),
         ('"md-ts"', '"md-ts:head=ridge"'),
-        ("seed = 3", 'seed = 3\nsplits = ["group"]'),
+        ("random_state = 3", 'random_state = 3\nsplits = ["group"]'),
     ],
 )
-def test_what_decides_the_numbers_decides_the_cell(folder, old, new, monkeypatch):
+def test_a_changed_definition_runs_its_trials_again(folder, old, new, monkeypatch):
     first = _run(folder)
     fits = _count_fits(monkeypatch)
     second = _run(folder, TOML.replace(old, new))
@@ -287,7 +293,7 @@ def test_what_decides_the_numbers_decides_the_cell(folder, old, new, monkeypatch
 
 
 @pytest.mark.parametrize("array", ["logits", "labels", "features", "domains", "groups"])
-def test_data_that_differ_in_a_single_row_are_other_cells(folder, data, array, monkeypatch):
+def test_one_changed_row_runs_all_trials_again(folder, data, array, monkeypatch):
     _run(folder)
     fits = _count_fits(monkeypatch)
     values = getattr(data, array).copy()
@@ -297,15 +303,70 @@ def test_data_that_differ_in_a_single_row_are_other_cells(folder, data, array, m
     assert len(fits) == 20
 
 
-def test_another_version_of_domaincal_makes_other_cells(folder, monkeypatch):
+def test_another_version_of_domaincal_runs_all_trials_again(folder, monkeypatch):
     _run(folder)
     fits = _count_fits(monkeypatch)
-    monkeypatch.setattr(runner, "version", lambda _: "9.9")
+    monkeypatch.setattr(result_cache, "version", lambda _: "9.9")
     _run(folder)
     assert len(fits) == 20
 
 
-def test_methods_that_are_written_alike_are_fitted_once(folder, monkeypatch):
+def test_files_of_earlier_versions_are_found_under_the_same_keys(tmp_path, monkeypatch):
+    """Names and keys as the first version of the cache wrote them, with bins and seed in TOML."""
+    monkeypatch.setattr(result_cache, "version", lambda _: "1.0")
+    logits = (np.arange(72).reshape(24, 3) * 7 % 11).astype(np.float64)
+    data = dc.CalibrationData(
+        logits, labels=np.arange(24) % 3, domains=np.repeat(["a", "b", "c", "d"], 6)
+    )
+    dc.write(data, tmp_path / "mine.npz")
+    text = """
+        name = "mine"
+        n_bins = 12
+        repeats = 2
+        random_state = 3
+        partitions = [{name = "drawn", random_ind = 2, min_rows = 5, random_state = 7}]
+        data = {net = "mine.npz"}
+        methods = {TS = "ts"}
+    """
+    results = _run(tmp_path, text)
+    paths = sorted((tmp_path / "out/cells").iterdir())
+    assert [path.name for path in paths] == [
+        "4acdbccaaeae1b8f634779cafd7f30d1.safetensors",
+        "f2746aee9f507ba1315a2a7c106415ed.safetensors",
+    ]
+    tensors, texts = read_tensors(paths[0])
+    assert {name: values.shape for name, values in tensors.items()} == {
+        "bins": (4, 3, 12),
+        "edges": (13,),
+    }
+    assert (texts["format"], texts["version"]) == ("domaincal cell", "2")
+    assert set(texts) == {"format", "version", "key", "table", "provenance"}
+    assert texts["key"] == (
+        '{"bins": 12, "data": {"domains": "<U1 (24,) e012c82f", "labels": "int64 (24,) 02267a41", '
+        '"logits": "float64 (24, 3) d0a7e81e"}, "domaincal": "1.0", "method": {"code": null, '
+        '"text": "ts"}, "partition": {"ind": [], "min_rows": 5, "name": "drawn", "ood": [], '
+        '"random_ind": 2, "seed": 7}, "seed": 3, "split": "row", "version": "2"}'
+    )
+    assert results.provenance["partitions"]["drawn"]["random_state"] == 7
+
+
+def test_results_of_shipped_sources_are_found_under_the_same_keys(monkeypatch):
+    monkeypatch.setattr(result_cache, "version", lambda _: "1.0")
+    monkeypatch.setattr(data_sources, "versions", lambda *_: {"numpy": "2.0"})
+    experiment = dc.experiments.read_experiment("digits-c")
+    (trial,) = trials_of(
+        experiment,
+        partitions=[p for p in experiment.partitions if p.name == "random-4-2"],
+        methods=experiment.methods[2:3],
+        splits=["group"],
+        repeats=4,
+    )[3:]
+    key = result_cache.trial_key(experiment, trial, experiment.sources[0].identity(3))
+    path = result_cache.cache_path(Path(), key)
+    assert path.name == "1bd16d5e4a37331b097cb6bff216bcd3.safetensors"
+
+
+def test_two_names_for_one_method_are_fitted_once(folder, monkeypatch):
     fits = _count_fits(monkeypatch)
     results = _run(folder, TOML + '"the same" = "ts"\n')
     assert len(fits) == 20
@@ -313,12 +374,12 @@ def test_methods_that_are_written_alike_are_fitted_once(folder, monkeypatch):
     pd.testing.assert_series_equal(first, second)
 
 
-def test_a_damaged_cell_is_made_again(folder, monkeypatch):
+def test_trials_with_damaged_files_are_run_again(folder, monkeypatch):
     whole = _run(folder)
     paths = sorted((folder / "out/cells").iterdir())
     paths[0].write_bytes(b"nonsense")
     paths[1].write_bytes(paths[1].read_bytes()[:-9])
-    os.replace(paths[3], paths[2])  # a cell under the name of another
+    os.replace(paths[3], paths[2])  # a result under the name of another
     fits = _count_fits(monkeypatch)
     again = _run(folder)
     assert len(fits) == 4
@@ -340,7 +401,7 @@ class Mortal(dc.TemperatureScaling):
 """
 
 
-def test_after_kill_minus_9_it_goes_on(folder):
+def test_a_killed_run_continues(folder):
     (folder / "mortal.py").write_text(MORTAL)
     text = TOML.replace('TS = "ts"\n', 'TS = "mortal.py:Mortal"\n')
     (folder / "mine.toml").write_text(text)
@@ -376,22 +437,40 @@ def test_the_same_experiment_gives_the_same_files(folder):
     assert known["methods"]["MD-TS"]["text"] == "md-ts"
 
 
-def test_progress_is_told_and_only_of_what_is_left(folder):
+def test_results_are_written_once(folder, monkeypatch):
+    written = []
+    original = results_module.atomic_file
+
+    def counted(path):
+        written.append(path.name)
+        return original(path)
+
+    monkeypatch.setattr(results_module, "atomic_file", counted)
+    names = ["means.csv", "pooled.csv", "provenance.json", "results.csv"]
+    _run(folder)
+    assert sorted(written) == names
+    written.clear()
+    experiment = dc.experiments.read_experiment(folder / "mine.toml")
+    reproduce(["summary", "table-1"], [experiment, replace(experiment, name="b")], folder / "out")
+    assert sorted(written) == names
+
+
+def test_progress_counts_the_trials_that_are_left(folder):
     steps = []
     _run(folder, track=lambda left: (steps.append(len(left)), left)[1])
     _run(folder, track=lambda left: (steps.append(len(left)), left)[1])
     assert steps == [20, 0]
 
 
-def test_some_cells_can_be_asked_for(folder):
+def test_run_experiment_runs_only_the_given_trials(folder):
     experiment = dc.experiments.read_experiment(folder / "mine.toml")
-    asked = asked_by(experiment, partitions=[experiment.main], methods=experiment.methods[:1])
-    results = dc.experiments.run_experiment(experiment, folder / "out", asked=asked)
+    trials = trials_of(experiment, partitions=[experiment.main], methods=experiment.methods[:1])
+    results = dc.experiments.run_experiment(experiment, folder / "out", trials=trials)
     assert set(results.table["method"]) == {"MSP"}
-    assert len(results.only(asked[:1]).table) == len(results.table) / 2
+    assert len(results.only(trials[:1]).table) == len(results.table) / 2
 
 
-def test_warnings_say_where(folder):
+def test_warnings_and_errors_name_the_trial(folder):
     made = small_domains(n_rows=60)
     dc.write(
         replace(made, features=made.features - made.features.mean(axis=0)), folder / "mine.npz"
@@ -409,10 +488,10 @@ OWN = '''
 import numpy as np
 import domaincal as dc
 
-def load(folder, seed, rows=50):
-    """Rows that differ with the seed."""
+def load(folder, random_state, rows=50):
+    """Rows that differ with random_state."""
     assert (folder / "marker").exists()
-    data, _ = dc.make_multi_domain(n_domains=4, n_rows=rows, random_state=seed)
+    data, _ = dc.make_multi_domain(n_domains=4, n_rows=rows, random_state=random_state)
     return data
 
 def fixed(rows=50):
@@ -421,6 +500,12 @@ def fixed(rows=50):
 
 def nothing():
     return 3
+
+def old(seed=0):
+    return fixed()
+
+def named(code, versions=1):
+    return fixed(rows=30 + code)
 
 class Plain:
     def fit(self, *_, **__): ...
@@ -438,7 +523,7 @@ class Half(dc.TemperatureScaling):
 '''
 
 
-def test_data_and_methods_of_ones_own(folder):
+def test_data_and_methods_of_a_user(folder):
     (folder / "own.py").write_text(OWN)
     (folder / "elsewhere").mkdir()
     (folder / "elsewhere/marker").touch()
@@ -455,7 +540,7 @@ def test_data_and_methods_of_ones_own(folder):
     ts, half, same = (table[table["method"] == m].reset_index() for m in ("TS", "half", "same"))
     np.testing.assert_allclose(half["predicted"], ts["predicted"] / 2)
     np.testing.assert_allclose(same["ece"], ts["ece"])
-    # Other rows in each repeat where the function takes a seed.
+    # Each repeat has its own rows if the function has the parameter random_state.
     accuracy = ts.pivot_table(index="domain", columns=["network", "repeat"], values="learned")
     assert (accuracy["a", 0] != accuracy["a", 1]).all()
 
@@ -470,8 +555,14 @@ def load(folder, shift=0):
 """
 
 
-def test_what_decides_the_rows_of_a_source_decides_the_cell(folder):
-    """Its code, its options, the folder of the data, and where the file is."""
+def test_options_may_be_called_code_or_versions(folder):
+    """The identity of the data has entries of the same names."""
+    (folder / "own.py").write_text(OWN)
+    text = 'name = "a"\ndata = {n = {source = "own.py:named", code = %d}}'
+    assert [_run(folder, text % code).table["n"].max() for code in (0, 8)] == [15, 19]
+
+
+def test_code_options_and_folders_of_a_source_are_part_of_the_key(folder):
     for place, seed, more in (("a", 0, 10), ("b", 1, 20)):
         (folder / place).mkdir()
         (folder / place / "seed").write_text(str(seed))
@@ -494,20 +585,20 @@ def test_what_decides_the_rows_of_a_source_decides_the_cell(folder):
     assert first() == seen[0]
 
 
-def test_a_file_that_failed_can_be_tried_again(folder):
+def test_a_file_that_failed_to_import_can_be_imported_again(folder):
     (folder / "own.py").write_text(
         "from pathlib import Path\nnumber = int(Path(__file__).with_name('number').read_text())\n"
     )
     with pytest.raises(FileNotFoundError):
-        from_file("own.py:number", folder)
+        load_object("own.py:number", folder)
     (folder / "number").write_text("3")
-    assert from_file("own.py:number", folder) == 3
+    assert load_object("own.py:number", folder) == 3
     (folder / "own.py").write_text("def broken(:")
-    with pytest.raises(dc.errors.InputError, match=r"own\.py is no Python"):
-        from_file("own.py:number", folder)
+    with pytest.raises(dc.errors.InputError, match=r"own\.py is not valid Python"):
+        load_object("own.py:number", folder)
 
 
-def test_code_that_changes_is_run_again(folder):
+def test_changed_code_is_run_again(folder):
     (folder / "own.py").write_text(OWN)
     text = TOML.replace('TS = "ts"', 'TS = "own.py:Half"')
     first = _run(folder, text).table
@@ -520,12 +611,15 @@ def test_code_that_changes_is_run_again(folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name = ", "is no TOML"),
-        ("bins = 3", "name is missing"),
-        ('name = "a"', "data is missing"),
+        ("name = ", "is not a valid TOML file"),
+        ("n_bins = 3", "name must be a string, got None"),
+        ('name = "a"', "data must be a table, got None"),
         ('name = "a"\ndata = {}', "sources of 'a' is empty"),
         ('name = "a"\ndata = {n = 3}', "must be the path of a file or a table"),
-        ('name = "a"\ndata = {n = {source = "nowhere"}}', "source 'nowhere'; write the path"),
+        (
+            'name = "a"\ndata = {n = {source = "nowhere"}}',
+            "unknown source 'nowhere'; write the path",
+        ),
         ('name = "a"\ndata = {n = {source = "no.py:load"}}', "no file .*no.py"),
         ('name = "a"\ndata = {n = {source = "own.py"}}', "names a file only; write own.py:NAME"),
         ('name = "a"\ndata = {n = {source = "own.py:x"}}', "has no 'x'"),
@@ -533,10 +627,24 @@ def test_code_that_changes_is_run_again(folder):
             'name = "a"\ndata = {n = {source = "own.py:load", x = 1}}',
             "no option 'x'; it has rows",
         ),
-        ('name = "a"\ndata = {n = {source = "own.py:load", seed = 1}}', "no option 'seed'"),
+        (
+            'name = "a"\ndata = {n = {source = "own.py:load", random_state = 1}}',
+            "no option 'random_state'",
+        ),
+        (
+            'name = "a"\ndata = {n = {source = "own.py:old"}}',
+            "has the parameter 'seed'; rename it to random_state",
+        ),
+        ('name = "a"\ndata = {n = {source = "own.py:named"}}', "needs the option 'code'"),
         ('name = "a\\nb"\ndata = {n = "x.npz"}', "cannot be printed"),
-        ('name = "a"\ndata = {n = "x.npz"}\nbin = 3', "has the key 'bin'; it may have name, bins"),
-        ('name = "a"\ndata = {n = "x.npz"}\nbins = 0', "bins must be"),
+        ('name = "a"\ndata = {n = "x.npz"}\nbin = 3', "key 'bin'; choose from name, n_bins"),
+        ('name = "a"\ndata = {n = "x.npz"}\nbins = 3', "key 'bins'; write n_bins instead"),
+        ('name = "a"\ndata = {n = "x.npz"}\nseed = 3', "key 'seed'; write random_state instead"),
+        (
+            'name = "a"\ndata = {n = "x.npz"}\npartitions = [{name = "p", seed = 1}]',
+            "'p' has the unknown key 'seed'; write random_state instead",
+        ),
+        ('name = "a"\ndata = {n = "x.npz"}\nn_bins = 0', "n_bins must be"),
         ('name = "a"\ndata = {n = "x.npz"}\nrepeats = "3"', "repeats must be"),
         ('name = "a"\ndata = {n = "x.npz"}\nsplits = "row"', "splits must be a list"),
         ('name = "a"\ndata = {n = "x.npz"}\nsplits = ["rows"]', "splits must be one of"),
@@ -548,16 +656,16 @@ def test_code_that_changes_is_run_again(folder):
         ('name = "a"\ndata = {n = "x.npz"}\nmethods = ["ts"]', "methods must be a table"),
         (
             'name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "st"}',
-            "is 'st'; there is no 'st': choose from .*oracle",
+            "is 'st', but there is no 'st'; choose from .*oracle",
         ),
         ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "oracle:x=1"}', "oracle has no param"),
         ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "own.py:Plain"}', "has no get_params"),
-        ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = 3}', "'a' must be a text"),
-        ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "own.py:nothing"}', "no calibrator"),
+        ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = 3}', "'a' must be a string"),
+        ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "own.py:nothing"}', "not a calibrator"),
         ('name = "a"\ndata = {n = "x.npz"}\nmethods = {a = "md-ts:haed=ols"}', "parameter 'haed'"),
     ],
 )
-def test_bad_definitions(folder, text, message):
+def test_invalid_definitions_are_errors_that_name_the_file(folder, text, message):
     (folder / "own.py").write_text(OWN)
     (folder / "mine.toml").write_text(text)
     with pytest.raises(dc.DomaincalError, match=message) as error:
@@ -565,32 +673,33 @@ def test_bad_definitions(folder, text, message):
     assert "mine.toml" in str(error.value)
 
 
-def test_bad_files_and_data(folder):
+def test_missing_files_and_arrays_are_errors(folder):
     with pytest.raises(
-        dc.errors.InputError, match="no experiment 'nowhere'; give a TOML file, or one of"
+        dc.errors.InputError,
+        match="no experiment 'nowhere'; pass the path of a TOML file, or one of",
     ):
         dc.experiments.read_experiment("nowhere")
     (folder / "mine.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(dc.errors.FileFormatError, match="is no text"):
+    with pytest.raises(dc.errors.FileFormatError, match="is not a text file"):
         dc.experiments.read_experiment(folder / "mine.toml")
     with pytest.raises(
-        dc.errors.InputError, match=r"no data of 'mine' are there: looked for .*gone.npz"
+        dc.errors.InputError, match=r"the data of 'mine' do not exist: there is no .*gone.npz"
     ):
         _run(folder, TOML.replace("mine.npz", "gone.npz"))
     bare = small_domains()
     dc.write(replace(bare, domains=None), folder / "mine.npz")
     with pytest.raises(dc.errors.InputError, match="'net' have no domains"):
         _run(folder)
-    text = TOML.replace("seed = 3", 'splits = ["group"]')
+    text = TOML.replace("random_state = 3", 'splits = ["group"]')
     dc.write(bare, folder / "mine.npz")
-    with pytest.raises(dc.errors.InputError, match="'net' have no groups, by which splits"):
+    with pytest.raises(dc.errors.InputError, match="'net' have no groups, which splits"):
         _run(folder, text)
     (folder / "own.py").write_text(OWN)
-    with pytest.raises(dc.errors.InputError, match="gives int; it must give"):
+    with pytest.raises(dc.errors.InputError, match="returns int; it must return"):
         _run(folder, TOML.replace('"mine.npz"', '{source = "own.py:nothing"}'))
 
 
-def test_networks_whose_data_are_not_there_are_left_out(folder):
+def test_networks_without_data_are_left_out_with_a_warning(folder):
     text = TOML.replace('net = "mine.npz"', 'net = "mine.npz"\nother = "gone.npz"')
     with pytest.warns(dc.DomaincalWarning, match=r"other is left out: there is no .*gone.npz"):
         results = _run(folder, text)
@@ -598,9 +707,9 @@ def test_networks_whose_data_are_not_there_are_left_out(folder):
 
 
 @pytest.mark.parametrize("name", ["digits-c", "imagenet-c", "rxrx1", "gldv2"])
-def test_shipped_experiments(name):
+def test_shipped_experiments_have_the_bins_methods_and_networks_of_the_paper(name):
     experiment = dc.experiments.read_experiment(name)
-    assert experiment.bins == (100 if name == "imagenet-c" else 20)
+    assert experiment.n_bins == (100 if name == "imagenet-c" else 20)
     assert [m.name for m in experiment.methods] == ["MSP", "TS", "MD-TS", "T_k", "oracle"]
     names = {"imagenet-c": "ImageNet-C", "rxrx1": "RxRx1", "gldv2": "GLDv2"}
     if name in names:
@@ -608,7 +717,7 @@ def test_shipped_experiments(name):
         assert [s.network for s in experiment.sources] == list(dict.fromkeys(known))
 
 
-def test_methods_know_their_heads():
+def test_properties_of_a_method():
     assert Method("a", "md-ts:head=knn").head == "knn"
     assert Method("a", "ts").head == ""
     assert not Method("a", "oracle").ind_only

@@ -1,4 +1,4 @@
-"""Figures show what their titles say; tables mark what they say; one target spoils no other."""
+"""Figures show the data of their titles; tables mark the best method; targets are independent."""
 
 import textwrap
 from dataclasses import replace
@@ -16,8 +16,9 @@ from domaincal.experiments.figures import (
     split_figure,
     temperature_figure,
 )
+from domaincal.experiments.reproduce import reproduce
 from domaincal.experiments.result_tables import ece_table
-from domaincal.experiments.targets import TARGETS, reproduce
+from domaincal.experiments.targets import TARGETS
 from domaincal.experiments.verdicts import verdicts
 from support import small_domains
 
@@ -28,11 +29,11 @@ NAMES = np.array(["clean", "gaussian_noise-5", "fog-2", "fog-5", "snow-3", "snow
 TOML = """
 name = "c"
 repeats = 2
-bins = 10
+n_bins = 10
 partitions = [
     {name = "unseen", ood = ["fog-2", "snow-3"]}, "all",
-    {name = "random-a", title = "a", random_ind = 2, seed = 1},
-    {name = "random-b", title = "b", random_ind = 4, seed = 2},
+    {name = "random-a", title = "a", random_ind = 2, random_state = 1},
+    {name = "random-b", title = "b", random_ind = 4, random_state = 2},
     {name = "eight-corruptions", ind = ["clean", "gaussian_noise-5", "snow-5"]},
 ]
 [data]
@@ -52,8 +53,8 @@ def experiment(tmp_path):
 
 
 def _run(experiment, tmp_path, target):
-    asked = TARGETS[target].asks(experiment)
-    return dc.experiments.run_experiment(experiment, tmp_path / "out", asked=asked)
+    trials = TARGETS[target].trials(experiment)
+    return dc.experiments.run_experiment(experiment, tmp_path / "out", trials=trials)
 
 
 def _points(ax):
@@ -69,39 +70,41 @@ def _titles(figure):
     return [ax.get_title() for ax in figure.axes]
 
 
-def test_reliability_shows_the_pooled_and_one_domain(experiment, tmp_path):
+def test_the_reliability_figure_shows_pooled_domains_one_domain_and_every_ece(experiment, tmp_path):
     results = _run(experiment, tmp_path, "figure-1")
-    cell = next(iter(results.cells.values()))
-    assert set(cell.table["domain"]) == {"clean", "gaussian_noise-5", "snow-5"}
+    result = next(iter(results.trial_results.values()))
+    assert set(result.table["domain"]) == {"clean", "gaussian_noise-5", "snow-5"}
     figure = reliability_figure(results)
     pooled, one, every = figure.axes
-    row = cell.table.set_index("domain").loc["gaussian_noise-5"]
-    assert pooled.get_title() == f"pooled, ECE {100 * cell.sums().calibration_error():.2f}%"
+    row = result.table.set_index("domain").loc["gaussian_noise-5"]
+    assert pooled.get_title() == f"pooled, ECE {100 * result.sums().calibration_error():.2f}%"
     assert one.get_title() == f"gaussian_noise-5, ECE {100 * row['ece']:.2f}%"
     (points,) = _points(every).values()
-    np.testing.assert_allclose(points[:, 1], 100 * np.sort(cell.table["ece"]))
+    np.testing.assert_allclose(points[:, 1], 100 * np.sort(result.table["ece"]))
     assert "first repeat" in figure.get_suptitle()
     assert _run(experiment, tmp_path, "figure-7").table["domain"].nunique() == 6
 
 
-def test_temperatures_are_those_of_the_first_repeat(experiment, tmp_path):
+def test_the_temperature_figure_shows_the_first_repeat(experiment, tmp_path):
     results = _run(experiment, tmp_path, "figure-8")
     assert set(results.table["repeat"]) == {0}
     (ax,) = temperature_figure(results).axes
     container = ax.containers[0]
-    cell = next(iter(results.cells.values()))
+    result = next(iter(results.trial_results.values()))
     drawn = np.column_stack(container.lines[0].get_data()).astype(float)
-    np.testing.assert_allclose(drawn, cell.table[["learned", "predicted"]])
+    np.testing.assert_allclose(drawn, result.table[["learned", "predicted"]])
 
 
-def test_scatters_have_ind_above_and_ood_below(experiment, tmp_path):
+def test_the_scatter_figure_has_ind_above_ood(experiment, tmp_path):
     figure = scatter_figure([_run(experiment, tmp_path, "figure-3")])
     assert _titles(figure) == ["(InD) c, one", "(OOD) c, one"]
     counts = [len(next(iter(_points(ax).values()))) for ax in figure.axes]
     assert counts == [4, 2]
 
 
-def test_accuracy_is_that_of_ood_domains_and_of_each_network(experiment, tmp_path):
+def test_the_accuracy_figure_shows_ood_domains_of_the_first_or_of_each_network(
+    experiment, tmp_path
+):
     results = _run(experiment, tmp_path, "figure-4")
     (ax,) = accuracy_figure([results], all_networks=False).axes
     assert ax.get_title() == "(OOD) c, one"
@@ -115,7 +118,7 @@ def test_accuracy_is_that_of_ood_domains_and_of_each_network(experiment, tmp_pat
     ]
 
 
-def test_accuracy_without_ood_domains_says_ind(experiment, tmp_path):
+def test_figures_without_ood_domains_show_ind_domains(experiment, tmp_path):
     alone = replace(experiment, partitions=experiment.partitions[1:2])
     results = _run(alone, tmp_path, "figure-4")
     assert _titles(accuracy_figure([results], all_networks=False)) == ["(InD) c, one"]
@@ -123,7 +126,7 @@ def test_accuracy_without_ood_domains_says_ind(experiment, tmp_path):
     assert _titles(figure) == ["(InD) c, one"]
 
 
-def test_random_partitions_side_by_side(experiment, tmp_path):
+def test_the_split_figure_has_a_column_for_each_random_partition(experiment, tmp_path):
     results = _run(experiment, tmp_path, "figure-6")
     figure = split_figure(results)
     assert _titles(figure) == ["(InD) a", "(InD) b", "(OOD) a", "(OOD) b"]
@@ -138,8 +141,12 @@ def test_overviews_show_every_network_and_partition_with_unseen_domains(experime
     figure = overview_figure([results], what)
     assert _titles(figure) == [f"{n}: {p}" for n in ("one", "two") for p in ("unseen", "a", "b")]
     assert figure.axes[0].get_gridspec().ncols == 3
-    said = {"domains": "c", "accuracy": "c: OOD domains", "temperatures": "c: MD-TS, first repeat"}
-    assert figure.get_suptitle() == said[what]
+    titles = {
+        "domains": "c",
+        "accuracy": "c: OOD domains",
+        "temperatures": "c: MD-TS, first repeat",
+    }
+    assert figure.get_suptitle() == titles[what]
     other = replace(
         results, experiment=replace(experiment, name="another experiment with a much longer name")
     )
@@ -151,7 +158,7 @@ def test_overviews_show_every_network_and_partition_with_unseen_domains(experime
     assert _titles(both)[-1] == start + "\nb"
 
 
-def test_an_experiment_without_ood_beside_one_with(experiment, tmp_path):
+def test_an_experiment_without_ood_domains_can_stand_beside_one_with_them(experiment, tmp_path):
     other = replace(experiment, name="d", partitions=experiment.partitions[1:2])
     made, _ = reproduce(["all"], [experiment, other], tmp_path / "out")
     assert "figure-3" in {m.target.name for m in made}
@@ -159,12 +166,12 @@ def test_an_experiment_without_ood_beside_one_with(experiment, tmp_path):
     assert set(table["data"]) == {"c", "d"}
 
 
-def test_two_experiments_of_one_name_are_refused(experiment, tmp_path):
-    with pytest.raises(dc.errors.InputError, match="two experiments are named 'c'"):
+def test_two_experiments_with_the_same_name_are_an_error(experiment, tmp_path):
+    with pytest.raises(dc.errors.InputError, match="two experiments have the name 'c'"):
         reproduce(["table-1"], [experiment, experiment], tmp_path / "out")
 
 
-def test_who_knows_labels_is_not_the_best_whatever_its_name(experiment, tmp_path):
+def test_methods_that_know_domains_are_never_marked_as_the_best(experiment, tmp_path):
     (tmp_path / "c.toml").write_text(
         TOML + '[methods]\nTS = "ts"\nMSP = "msp"\nBound = "oracle"\nOwn = "domain-ts"'
     )
@@ -173,11 +180,16 @@ def test_who_knows_labels_is_not_the_best_whatever_its_name(experiment, tmp_path
     table = ece_table([results], experiment.methods, "t", None)
     for block in table.printed.blocks:
         assert all(line.best in (0, 1) for line in block.lines)
-    assert any("Bound: temperature scaling fitted in sample" in n for n in table.printed.notes)
+    assert any(
+        "Bound: a temperature for each domain, fitted to the labels" in n
+        for n in table.printed.notes
+    )
     assert all("Bound" not in sentence for sentence in verdicts(results))
 
 
-def test_a_table_takes_the_experiments_own_method_of_that_name(experiment, tmp_path):
+def test_a_method_of_the_experiment_replaces_that_of_the_table_with_the_same_name(
+    experiment, tmp_path
+):
     (tmp_path / "c.toml").write_text(TOML + '[methods]\nTS = "isotonic"\nMD-TS = "md-ts:clip=null"')
     experiment = dc.experiments.read_experiment(tmp_path / "c.toml")
     reproduce(["summary", "table-1", "table-3"], [experiment], tmp_path / "out")
@@ -186,11 +198,11 @@ def test_a_table_takes_the_experiments_own_method_of_that_name(experiment, tmp_p
         ["network", "partition", "split", "repeat", "method", "head", "kind", "domain"]
     ).any()
     assert results.query("method == 'TS'")["learned"].isna().all()  # isotonic has no temperature
-    texts = {asked.method.text for asked in TARGETS["table-3"].asks(experiment)}
+    texts = {trial.method.text for trial in TARGETS["table-3"].trials(experiment)}
     assert "md-ts:clip=null:head=ridge" in texts
 
 
-def test_words_look_at_the_first_split_and_are_careful_with_one_domain(experiment, tmp_path):
+def test_verdicts_use_the_first_split_and_judge_no_single_domain(experiment, tmp_path):
     data = small_domains(n_rows=60)
     dc.write(replace(data, groups=np.arange(len(data))), tmp_path / "a.npz")
     (tmp_path / "c.toml").write_text(
@@ -205,5 +217,9 @@ def test_words_look_at_the_first_split_and_are_careful_with_one_domain(experimen
     table.loc[table["split"] == "group", "ece"] = 0.77
     (sentence,) = verdicts(results)
     assert f"against {100 * own:.2f}%" in sentence
-    assert "does not differ clearly from TS" in sentence
-    assert "of 1 domains" in sentence
+    assert "MD-TS against TS in the only domain" in sentence
+
+
+def test_only_figures_without_drawing_are_an_error(experiment, tmp_path):
+    with pytest.raises(dc.errors.InputError, match="the targets are all figures"):
+        reproduce(["figure-3"], [experiment], tmp_path / "out", figures=False)

@@ -1,4 +1,4 @@
-"""The kernels of Triton: compiled for a GPU, and run in its interpreter where there is none."""
+"""The Triton kernels: compiled for a GPU, and run in the interpreter without a GPU."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ def run_script(name, *, interpret):
     return done.stdout + done.stderr
 
 
-def test_fused_kernels_are_the_plain_ones():
+def test_fused_kernels_agree_with_numpy_kernels():
     on_gpu = torch.cuda.is_available()
     printed = run_script("fused_kernels.py", interpret=not on_gpu)
     assert "the fused kernels agree on " + ("cuda" if on_gpu else "cpu") in printed
@@ -33,7 +33,7 @@ def test_fused_kernels_compile():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_what_cannot_be_compiled_is_said():
+def test_a_failed_compilation_is_a_warning():
     from domaincal.kernels.torch_kernels import fused_kernels
 
     fused_kernels.cache_clear()

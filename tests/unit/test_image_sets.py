@@ -1,4 +1,4 @@
-"""Sets of images: rows stay together, whatever is chosen, pickled or read elsewhere."""
+"""Image sets: images, labels, domains and groups stay aligned, and fingerprints differ."""
 
 import pickle
 
@@ -22,7 +22,7 @@ def _greys(n=12):
 
 
 @given(st.lists(st.integers(-12, 11), min_size=1, max_size=20), st.data())
-def test_what_is_chosen_stays_together(rows, data):
+def test_selected_rows_stay_aligned(rows, data):
     images = _greys()
     some = images.select(rows)
     again = data.draw(st.lists(st.integers(0, len(some) - 1), min_size=1, max_size=20))
@@ -35,7 +35,7 @@ def test_what_is_chosen_stays_together(rows, data):
     np.testing.assert_array_equal(both.columns, [5, 7, 9])
 
 
-def test_masks_and_slices_choose_too():
+def test_masks_and_slices_select_rows():
     images = _greys()
     assert images.select(images.domains == "d1").labels.tolist() == [1, 2, 0]
     assert images.select(slice(2, 5)).groups.tolist() == [1, 1, 2]
@@ -52,15 +52,15 @@ def test_masks_and_slices_choose_too():
         ({"domains": ["a"]}, "domains"),
         ({"groups": ["a", None]}, "groups has no value in row 1"),
         ({"columns": [1, 2, 3]}, r"columns has the shape \(3,\), but there are 2 classes"),
-        ({"class_names": ["a", "a"]}, "class_names holds 'a' twice"),
-        ({"class_names": None}, "class_names is None, but there are labels; name the classes"),
+        ({"class_names": ["a", "a"]}, "class_names contains 'a' twice"),
+        ({"class_names": None}, "class_names is None, but labels are given; pass the names"),
         (
             {"labels": None, "class_names": None, "columns": [1, 2]},
-            "class_names is None, but there are columns; name the classes",
+            "class_names is None, but columns are given; pass the names",
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(change, message):
+def test_inconsistent_arguments_are_refused(change, message):
     arguments = {"labels": [0, 1], "class_names": ["a", "b"], **change}
     labels = arguments.pop("labels")
     with pytest.raises(dc.errors.InputError, match=message):
@@ -77,12 +77,12 @@ def test_files_are_decoded_to_rgb(tmp_path):
     assert set(files[0].ravel()) == {77}
 
 
-def test_missing_and_broken_files_are_named(tmp_path):
+def test_errors_name_missing_and_damaged_files(tmp_path):
     pytest.importorskip("PIL")
     whole = encoded(9, side=64)
     write_tree(tmp_path, {"cut.jpg": whole[: len(whole) // 2], "text.jpg": "no picture"})
     files = ImageFiles(tmp_path, ["gone.jpg", "cut.jpg", "text.jpg"])
-    with pytest.raises(dc.errors.InputError, match=r"there is no image .*gone.jpg"):
+    with pytest.raises(dc.errors.InputError, match=r"the image .*gone.jpg does not exist"):
         files[0]
     for k in (1, 2):
         with pytest.raises(dc.errors.FileFormatError, match=r"(cut|text).jpg cannot be decoded"):
@@ -90,34 +90,34 @@ def test_missing_and_broken_files_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_drawn_domains_are_those_of_the_partition(seed):
+def test_drawn_domains_equal_those_of_the_partition(seed):
     images = _greys()
     counts = dict(zip(*np.unique(images.domains, return_counts=True), strict=True))
     partition = Partition("random", random_ind=2)
-    assert images.draw_domains(2, seed=seed) == partition.choose(counts, seed=seed)
-    # Which ones these are decides published numbers.
+    assert images.draw_domains(2, random_state=seed) == partition.choose(counts, random_state=seed)
+    # Published numbers depend on this draw.
     order = np.random.default_rng(seed).permutation(4)
-    assert images.draw_domains(2, seed=seed)[0] == sorted(f"d{k}" for k in order[:2])
-    ind, ood = images.draw_domains(1, seed=seed)
+    assert images.draw_domains(2, random_state=seed)[0] == sorted(f"d{k}" for k in order[:2])
+    ind, ood = images.draw_domains(1, random_state=seed)
     assert sorted(ind + ood) == ["d0", "d1", "d2", "d3"]
 
 
-def test_domains_cannot_be_drawn_where_there_are_too_few():
+def test_drawing_too_many_domains_is_refused():
     with pytest.raises(dc.errors.InputError, match="n_ind=4, but there are 4 domains"):
-        _greys().draw_domains(4, seed=0)
+        _greys().draw_domains(4, random_state=0)
     plain = dc.vision.ImageSet(np.zeros((1, 4, 4, 3), np.uint8), [0], class_names=["a"])
     with pytest.raises(dc.errors.InputError, match="there are 0 domains"):
-        plain.draw_domains(1, seed=0)
+        plain.draw_domains(1, random_state=0)
 
 
 def test_images_of_16_bits_are_refused(tmp_path):
     image = pytest.importorskip("PIL.Image")
     image.fromarray(np.full((4, 4), 40000, np.uint16)).save(tmp_path / "x.png")
-    with pytest.raises(dc.errors.InputError, match=r"more than 8 bits a channel \(mode I;16\)"):
-        dc.datasets.ImageFiles(tmp_path, ["x.png"])[0]
+    with pytest.raises(dc.errors.InputError, match=r"more than 8 bits per channel \(mode I;16\)"):
+        dc.vision.ImageFiles(tmp_path, ["x.png"])[0]
 
 
-def test_fingerprints_tell_images_apart():
+def test_fingerprints_depend_on_images_labels_and_domains():
     def made(value, labels=(0, 1), domains=("a", "b")):
         pixels = np.full((2, 4, 4, 3), value, np.uint8)
         return dc.vision.ImageSet(
@@ -129,8 +129,7 @@ def test_fingerprints_tell_images_apart():
 
 
 @pytest.mark.parametrize("class_names", [None, ["a", "b", "c"]])
-def test_images_without_labels(class_names):
-    """All that needs none is as with labels."""
+def test_images_without_labels_can_be_selected_and_drawn(class_names):
     known = _greys()
     images = dc.vision.ImageSet(
         known.images, class_names=class_names, domains=known.domains, groups=known.groups,
@@ -144,20 +143,20 @@ def test_images_without_labels(class_names):
     assert (some.labels, some.class_names) == (None, images.class_names)
     assert some.domains.tolist() == ["d3", "d1"]
     assert [int(some.images[k][0, 0, 0]) for k in range(2)] == [3, 1]
-    assert images.draw_domains(2, seed=0) == known.draw_domains(2, seed=0)
+    assert images.draw_domains(2, random_state=0) == known.draw_domains(2, random_state=0)
     assert images.fingerprint() == images.select(slice(None)).fingerprint()
     assert images.fingerprint() not in (known.fingerprint(), some.fingerprint())
 
 
-def test_labels_and_domains_of_the_same_values_are_told_apart():
+def test_fingerprints_differ_for_labels_and_domains_of_the_same_values():
     pixels, names = np.zeros((2, 4, 4, 3), np.uint8), ["a", "b"]
     labelled = dc.vision.ImageSet(pixels, [0, 1], class_names=names)
     placed = dc.vision.ImageSet(pixels, class_names=names, domains=[0, 1])
     assert labelled.fingerprint() != placed.fingerprint()
 
 
-def test_fingerprints_are_the_same_in_every_process():
-    """Those of a list of names would be made of addresses, were they not numpy's own strings."""
+def test_fingerprints_of_lists_and_arrays_of_names_are_equal():
+    """Arrays of Python objects would be hashed by address; names are arrays of numpy strings."""
     pixels = np.zeros((2, 4, 4, 3), np.uint8)
     listed = dc.vision.ImageSet(pixels, domains=["day", "night"], groups=["x", "y"])
     arrays = dc.vision.ImageSet(
@@ -167,7 +166,7 @@ def test_fingerprints_are_the_same_in_every_process():
     assert listed.fingerprint() == arrays.fingerprint()
 
 
-def test_fingerprints_depend_on_names_not_on_how_they_are_held():
+def test_fingerprints_do_not_depend_on_the_dtype_of_names():
     pixels = np.zeros((3, 2, 2, 3), np.uint8)
 
     def made(**options):

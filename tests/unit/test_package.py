@@ -16,20 +16,21 @@ from domaincal.statistics.blocks import thread_count
 
 ROOT = Path(__file__).parents[2]
 
-
-#: Packages one level down whose names are public, too.
-ROOMS = ("datasets", "experiments", "metrics", "plots", "vision")
-#: Results that a function returns: the example is there.
+#: Packages one level down whose names are public.
+PACKAGES = ("datasets", "experiments", "metrics", "plots", "vision")
+#: Results of functions whose examples show them, and functions that need a trained network.
 RETURNED = (
-    "CorruptedFolder", "DomainTable", "Experiment", "Extraction", "ReliabilityCurve", "Results",
-    "Training", "load_network", "save_network", "train",
+    "CorruptedFolder", "Experiment", "Extraction", "Results", "Training", "load_network",
+    "save_network", "train",
 )  # fmt: skip
 
 
 def _public_names():
-    yield from (("domaincal", n) for n in dc.__all__ if n not in (*ROOMS, "errors", "__version__"))
-    for room in ROOMS:
-        yield from ((f"domaincal.{room}", n) for n in getattr(dc, room).__all__)
+    yield from (
+        ("domaincal", n) for n in dc.__all__ if n not in (*PACKAGES, "errors", "__version__")
+    )
+    for package in PACKAGES:
+        yield from ((f"domaincal.{package}", n) for n in getattr(dc, package).__all__)
 
 
 @pytest.mark.parametrize(("module", "name"), list(_public_names()))
@@ -46,17 +47,24 @@ def test_every_public_name_is_documented_with_an_example(module, name):
     assert ">>>" in thing.__doc__
 
 
-def test_the_front_door_is_small():
+def test_the_top_level_has_at_most_60_names():
     assert len(dc.__all__) <= 60
     assert not {"plot_reliability", "ImageSet", "Experiment", "InputError"} & set(dc.__all__)
 
 
-def test_unknown_names_and_version():
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+def test_an_unknown_name_raises_an_attribute_error():
+    with pytest.raises(AttributeError, match="nonsense"):
         dc.nonsense  # noqa: B018
+    assert not hasattr(dc, "nonsense")
+
+
+def test_dir_lists_the_public_names():
+    assert set(dc.__all__) <= set(dir(dc))
+
+
+def test_the_version_is_that_of_pyproject():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert dc.__version__ == project["version"]
-    assert set(dc.__all__) <= set(dir(dc))
 
 
 def _loaded_after(code):
@@ -67,7 +75,7 @@ def _loaded_after(code):
     return set(done.stdout.split())
 
 
-def test_import_is_light():
+def test_the_import_loads_no_heavy_package():
     assert not _loaded_after("import domaincal") & {"numpy", "pandas", "sklearn", "numba", "scipy"}
 
 
@@ -81,20 +89,20 @@ def test_small_fits_do_not_load_numba():
     assert "numba" not in _loaded_after(code)
 
 
-def test_nothing_optional_is_loaded():
+def test_public_names_load_no_optional_package():
     code = "import domaincal as dc\n[getattr(dc, name) for name in dc.__all__]"
     extras = {"torch", "dask", "zarr", "pyarrow", "matplotlib", "plotly", "jinja2", "onnx"}
-    # pandas itself loads pyarrow where it finds it.
+    # pandas loads pyarrow if it is installed.
     loaded = _loaded_after(code) - _loaded_after("import pandas, sklearn.base")
     assert not {name for name in loaded if name.split(".")[0] in extras}
 
 
-def test_a_missing_package_names_its_extra():
+def test_the_error_of_a_missing_package_names_its_extra():
     with pytest.raises(dc.errors.MissingDependencyError, match=r"pip install 'domaincal\[zarr\]'"):
         require("no_such_package", extra="zarr", purpose="reading a .zarr store")
 
 
-def test_a_package_that_fails_when_it_is_imported(tmp_path, monkeypatch):
+def test_the_error_of_a_package_that_fails_on_import_gives_the_reason(tmp_path, monkeypatch):
     (tmp_path / "built_for_another.py").write_text("raise RuntimeError('no such operator')")
     monkeypatch.syspath_prepend(tmp_path)
     message = (
@@ -105,7 +113,7 @@ def test_a_package_that_fails_when_it_is_imported(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["NUMBA_NUM_THREADS", "OMP_NUM_THREADS"])
-def test_threads_are_limited_by_the_environment(name, monkeypatch):
+def test_the_environment_limits_the_number_of_threads(name, monkeypatch):
     for other in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(other, raising=False)
     cores = thread_count()
@@ -114,14 +122,19 @@ def test_threads_are_limited_by_the_environment(name, monkeypatch):
         assert thread_count() == expected
 
 
-def test_the_error_tree():
+def test_errors_and_warnings_have_one_base_class_each():
+    classes = [c for c in vars(dc.errors).values() if isinstance(c, type)]
+    for found in classes:
+        base = dc.DomaincalWarning if issubclass(found, Warning) else dc.DomaincalError
+        assert issubclass(found, base)
+    assert len(classes) >= 10
     assert issubclass(dc.errors.InputError, ValueError)
+    assert issubclass(dc.errors.FileFormatError, ValueError)
     assert issubclass(dc.errors.MissingDependencyError, ImportError)
-    for name in ("BoundaryWarning", "SmallDomainWarning", "UnseenDomainWarning"):
-        assert issubclass(getattr(dc, name), dc.DomaincalWarning)
+    assert issubclass(dc.DomaincalWarning, UserWarning)
 
 
-def test_the_example_of_the_readme_runs(capsys):
+def test_the_examples_of_the_readme_run(capsys):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert blocks
     has_torch = importlib.util.find_spec("torch") is not None
@@ -131,9 +144,9 @@ def test_the_example_of_the_readme_runs(capsys):
     assert "MD-TS" in capsys.readouterr().out
 
 
-def test_tracked_files_name_no_machine():
-    """No index address, no machine path, no shared folder in what users get."""
-    # Joined, so that this file passes too.
+def test_tracked_files_contain_no_machine_paths():
+    """No address of a package index, no path of a machine, no shared folder."""
+    # The patterns are joined here, so that this file does not match.
     parts = [("index-", "url"), ("find-", "links"), ("file:/", "//"), ("/simp", "le/"),
              ("../sha", "red"), ("/ro", "ot/"), ("/wo", "rk/")]  # fmt: skip
     forbidden = re.compile("|".join(re.escape("".join(pair)) for pair in parts))

@@ -1,4 +1,4 @@
-"""Which domains are InD and OOD."""
+"""Partitions of domains into InD and OOD."""
 
 import pytest
 from hypothesis import given, strategies as st
@@ -29,21 +29,21 @@ def _severity(name):
         ("all", {0, 1, 2, 3, 4, 5}, set()),
     ],
 )
-def test_partitions_by_severity(name, ind, ood):
-    inside, outside = CORRUPTION_PARTITIONS[name].choose(COUNTS, seed=0)
+def test_partitions_by_severity_have_these_severities(name, ind, ood):
+    inside, outside = CORRUPTION_PARTITIONS[name].choose(COUNTS, random_state=0)
     assert set(inside) == {n for n in NAMES if _severity(n) in ind}
     assert set(outside) == {n for n in NAMES if _severity(n) in ood}
 
 
-def test_partition_by_type():
-    inside, outside = CORRUPTION_PARTITIONS["unseen-types"].choose(COUNTS, seed=0)
+def test_unseen_types_are_noise_and_blur():
+    inside, outside = CORRUPTION_PARTITIONS["unseen-types"].choose(COUNTS, random_state=0)
     noisy = {*FAMILIES["noise"], *FAMILIES["blur"]}
     assert set(outside) == {n for n in NAMES if n.rsplit("-")[0] in noisy}
     assert (len(inside), len(outside)) == (41, 35)
 
 
-def test_the_41_domains_of_the_papers_first_figure():
-    inside, outside = CORRUPTION_PARTITIONS["eight-corruptions"].choose(COUNTS, seed=0)
+def test_eight_corruptions_are_the_41_domains_of_the_papers_first_figure():
+    inside, outside = CORRUPTION_PARTITIONS["eight-corruptions"].choose(COUNTS, random_state=0)
     assert (len(inside), outside) == (41, [])
     assert {n.rsplit("-")[0] for n in inside} == {
         "clean", "gaussian_noise", "shot_noise", "defocus_blur", "glass_blur", "snow", "frost",
@@ -51,72 +51,77 @@ def test_the_41_domains_of_the_papers_first_figure():
     }  # fmt: skip
 
 
-def test_three_random_partitions_of_four():
-    chosen = [CORRUPTION_PARTITIONS[f"random-4-{s}"].choose(COUNTS, seed=7) for s in (1, 2, 3)]
+def test_random_partitions_draw_four_domains_with_their_own_seed():
+    chosen = [
+        CORRUPTION_PARTITIONS[f"random-4-{s}"].choose(COUNTS, random_state=7) for s in (1, 2, 3)
+    ]
     assert [(len(ind), len(ood)) for ind, ood in chosen] == [(4, 72)] * 3
     assert len({tuple(ind) for ind, _ in chosen}) == 3
-    # Its own seed, whatever the repeat.
-    assert chosen[0] == CORRUPTION_PARTITIONS["random-4-1"].choose(COUNTS, seed=8)
+    # The same domains in every repeat.
+    assert chosen[0] == CORRUPTION_PARTITIONS["random-4-1"].choose(COUNTS, random_state=8)
 
 
-def test_rxrx1_and_gldv2_are_those_of_the_paper():
+def test_partitions_of_rxrx1_and_gldv2_are_those_of_the_paper():
     cells = {"HEPG2": (8, 12), "HUVEC": (17, 25), "RPE": (8, 12), "U2OS": (4, 6)}
     names = [f"{cell}-{k:02d}" for cell, (a, b) in cells.items() for k in range(a, b)]
     main = dc.experiments.read_experiment("rxrx1").main
-    inside, outside = main.choose(dict.fromkeys(names, 100), seed=0)
+    inside, outside = main.choose(dict.fromkeys(names, 100), random_state=0)
     assert inside == ["HEPG2-08", "HUVEC-17", "RPE-08", "U2OS-04"]
     assert len(outside) == 14
     clients = {f"client-{k}": 290 + k for k in range(60)}
     partition = dc.experiments.read_experiment("gldv2").main
-    inside, outside = partition.choose(clients, seed=0)
+    inside, outside = partition.choose(clients, random_state=0)
     assert (len(inside), len(outside)) == (30, 20)
     assert all(clients[name] >= 300 for name in inside + outside)
-    assert partition.choose(clients, seed=1)[0] != inside  # drawn afresh in every repeat
-    assert partition.choose(clients, seed=0)[0] == inside
+    assert partition.choose(clients, random_state=1)[0] != inside  # drawn afresh in every repeat
+    assert partition.choose(clients, random_state=0)[0] == inside
 
 
 @given(st.sets(st.sampled_from(NAMES), min_size=6), st.integers(0, 5), st.integers(1, 6))
-def test_every_domain_is_on_one_side(names, seed, wanted):
+def test_a_random_partition_puts_every_domain_on_one_side(names, seed, wanted):
     counts = dict.fromkeys(names, 10)
-    inside, outside = Partition("p", random_ind=wanted).choose(counts, seed=seed)
+    inside, outside = Partition("p", random_ind=wanted).choose(counts, random_state=seed)
     assert len(inside) == wanted
     assert sorted(inside + outside) == sorted(names)
     assert not set(inside) & set(outside)
 
 
-def test_a_domain_that_both_name_is_ind_and_one_that_neither_names_is_left_out():
+def test_domains_in_both_lists_are_ind_and_domains_in_neither_are_left_out():
     partition = Partition("p", ind=("a", "b"), ood=("b", "c"))
-    assert partition.choose(dict.fromkeys("abcd", 5), seed=0) == (["a", "b"], ["c"])
+    assert partition.choose(dict.fromkeys("abcd", 5), random_state=0) == (["a", "b"], ["c"])
 
 
-def test_a_name_with_the_signs_of_a_pattern_is_itself():
+def test_an_exact_name_takes_precedence_over_a_pattern():
     counts = {"x[1]": 5, "x1": 5, "y": 5}
-    assert Partition("p", ood=("x[1]",)).choose(counts, seed=0) == (["x1", "y"], ["x[1]"])
+    assert Partition("p", ood=("x[1]",)).choose(counts, random_state=0) == (["x1", "y"], ["x[1]"])
 
 
-def test_the_seed_0_is_a_seed():
-    partition = Partition("p", random_ind=2, seed=0)
+def test_random_state_0_is_used():
+    partition = Partition("p", random_ind=2, random_state=0)
     counts = dict.fromkeys("abcdefgh", 5)
-    assert partition.choose(counts, seed=3) == partition.choose(counts, seed=4)
+    assert partition.choose(counts, random_state=3) == partition.choose(counts, random_state=4)
 
 
-def test_integers_are_matched_as_they_are_written():
-    assert Partition("p", ood=("1?",)).choose({3: 5, 12: 5, 17: 5}, seed=0) == ([3], [12, 17])
+def test_patterns_match_integers_as_text():
+    assert Partition("p", ood=("1?",)).choose({3: 5, 12: 5, 17: 5}, random_state=0) == (
+        [3],
+        [12, 17],
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"name": ""}, "name of a partition"),
-        ({"ood": (3,)}, "must list names"),
-        ({"ind": 5}, "must list names"),
-        ({"random_ind": 2, "ood": ("a",)}, "both random_ind and names"),
+        ({"ood": (3,)}, "must be a list of strings"),
+        ({"ind": 5}, "must be a list of strings"),
+        ({"random_ind": 2, "ood": ("a",)}, "random_ind together with ind or ood"),
         ({"random_ind": 0}, "random_ind"),
         ({"min_rows": 0}, "min_rows"),
-        ({"seed": -1}, "seed"),
+        ({"random_state": -1}, "random_state"),
     ],
 )
-def test_bad_partitions(options, message):
+def test_invalid_parameters_are_errors(options, message):
     with pytest.raises(dc.errors.InputError, match=message):
         Partition(**{"name": "p", **options})
 
@@ -124,12 +129,12 @@ def test_bad_partitions(options, message):
 @pytest.mark.parametrize(
     ("partition", "message"),
     [
-        (Partition("p", ood=("night-*",)), "names 'night-\\*', which is no domain"),
+        (Partition("p", ood=("night-*",)), "has 'night-\\*', which matches no domain"),
         (Partition("p", ood=("*",)), "leaves no InD domain"),
-        (Partition("p", random_ind=4), "wants 4 InD domains, but only 3"),
+        (Partition("p", random_ind=4), "needs 4 InD domains, but only 3"),
         (Partition("p", min_rows=50), "no domain has the 50 rows"),
     ],
 )
-def test_partitions_that_do_not_fit_the_data(partition, message):
+def test_partitions_that_do_not_match_the_data_are_errors(partition, message):
     with pytest.raises(dc.errors.InputError, match=message):
-        partition.choose(dict.fromkeys("abc", 5), seed=0)
+        partition.choose(dict.fromkeys("abc", 5), random_state=0)

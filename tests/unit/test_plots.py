@@ -1,11 +1,11 @@
-"""Drawings: what is drawn is the result, and nothing else changes."""
+"""Figures show the computed results, and leave matplotlib's settings unchanged."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import domaincal as dc
-from domaincal.plots.style import MARKERS, method_signs
+from domaincal.plots.style import MARKERS, method_styles
 from support import fit, probabilities, small_domains
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -39,8 +39,8 @@ def _close():
 
 
 @pytest.mark.parametrize("draw", PLOTS.values(), ids=PLOTS)
-def test_a_drawing_goes_to_the_given_axes_and_changes_nothing_else(draw):
-    pyplot.close("all")  # what doctests left
+def test_a_plot_uses_the_given_axes_and_changes_no_settings(draw):
+    pyplot.close("all")  # figures of doctests
     before = dict(matplotlib.rcParams)
     figure = matplotlib.figure.Figure()
     ax = figure.subplots()
@@ -54,7 +54,7 @@ def test_a_drawing_goes_to_the_given_axes_and_changes_nothing_else(draw):
 
 @pytest.mark.parametrize("draw", PLOTS.values(), ids=PLOTS)
 @pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_a_drawing_of_its_own_can_be_saved(draw, suffix, tmp_path):
+def test_a_new_figure_can_be_saved(draw, suffix, tmp_path):
     draw().figure.savefig(tmp_path / f"figure.{suffix}")
     assert (tmp_path / f"figure.{suffix}").stat().st_size > 4000
 
@@ -64,7 +64,7 @@ def _points(ax, k=0):
     return np.column_stack([np.asarray(v, float) for v in drawn[k].get_data()])
 
 
-def test_reliability_shows_the_curve():
+def test_the_reliability_diagram_shows_all_bins_and_the_ece():
     ax = dc.plots.plot_reliability(CURVE)
     known = CURVE.n > 0
     np.testing.assert_allclose(
@@ -75,7 +75,7 @@ def test_reliability_shows_the_curve():
     assert ax.get_title() == f"ECE {100 * ece:.2f}%"
 
 
-def test_bins_of_few_rows_are_pale_and_off_the_line():
+def test_bins_of_few_rows_are_pale_and_not_connected_by_the_line():
     confidence = np.repeat([0.95, 0.75, 0.65], [50, 3, 20])
     p = np.column_stack([confidence, 1 - confidence])
     curve = dc.reliability_curve(p, np.arange(73) % 2, n_bins=10)
@@ -89,7 +89,7 @@ def test_bins_of_few_rows_are_pale_and_off_the_line():
     np.testing.assert_allclose(bar[:, 1], [curve.low[k], curve.high[k]])
 
 
-def test_scatter_shows_both_methods_and_counts_wins():
+def test_the_scatter_plot_shows_both_methods_and_counts_wins():
     ax = dc.plots.plot_method_scatter(TABLE, "TS", "MD-TS")
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
     for k, kind in enumerate(("InD", "OOD")):
@@ -100,8 +100,8 @@ def test_scatter_shows_both_methods_and_counts_wins():
 
 
 @pytest.mark.parametrize("score", ["ece", "gap"])
-def test_the_legend_of_a_scatter_hides_no_domain(score):
-    # Points all over the square, so that no corner is free.
+def test_the_legend_of_a_scatter_plot_hides_no_domain(score):
+    # Points fill the square, so that no corner is free.
     first, second = (values.ravel() for values in np.meshgrid(*[np.linspace(-0.1, 0.2, 9)] * 2))
     names = [f"domain-{k}" for k in range(first.size)]
     table = pd.DataFrame(
@@ -124,7 +124,7 @@ def test_the_legend_of_a_scatter_hides_no_domain(score):
         assert not [place for place in places if box.contains(*place)]
 
 
-def test_errors_are_in_the_order_of_the_first_method():
+def test_domain_errors_are_in_the_order_of_the_first_method():
     ax = dc.plots.plot_domain_errors(TABLE, score="gap")
     rows = TABLE.pivot(index="domain", columns="method", values="gap").sort_values("MSP")
     assert [text.get_text() for text in ax.get_xticklabels()] == rows.index.tolist()
@@ -134,7 +134,7 @@ def test_errors_are_in_the_order_of_the_first_method():
     assert sorted(bold) == ["domain-2", "domain-4"]
 
 
-def test_accuracy_prediction_shows_the_mean_absolute_error():
+def test_the_legend_of_accuracy_prediction_gives_the_mean_absolute_error():
     ax = dc.plots.plot_accuracy_prediction(TABLE, methods=("TS",))
     rows = TABLE[TABLE["method"] == "TS"]
     np.testing.assert_allclose(_points(ax), 100 * rows[["accuracy", "mean_confidence"]])
@@ -142,7 +142,7 @@ def test_accuracy_prediction_shows_the_mean_absolute_error():
     assert text == f"TS (MAE {100 * rows['gap'].mean():.2f}%)"
 
 
-def test_repeats_of_a_domain_are_one_point_and_the_mean_of_their_errors():
+def test_repeated_rows_of_a_domain_are_averaged():
     table = pd.DataFrame({
         "method": "TS", "domain": ["a", "a"], "accuracy": [0.5, 0.5],
         "mean_confidence": [0.4, 0.6],
@@ -152,16 +152,16 @@ def test_repeats_of_a_domain_are_one_point_and_the_mean_of_their_errors():
     assert ax.get_legend().get_texts()[0].get_text() == "TS (MAE 10.00%)"
 
 
-def test_a_method_has_the_same_sign_in_every_figure():
-    alone, among = method_signs(["MD-TS"]), method_signs(["MSP", "mine", "MD-TS", "TS", "yours"])
+def test_a_method_has_the_same_style_in_every_figure():
+    alone, among = method_styles(["MD-TS"]), method_styles(["MSP", "mine", "MD-TS", "TS", "yours"])
     assert alone["MD-TS"] == among["MD-TS"]
-    assert len({sign["color"] for sign in among.values()}) == 5
-    assert len({sign["marker"] for sign in among.values()}) == 5
-    many = method_signs([f"method {k}" for k in range(20)])
-    assert len({tuple(sign.items()) for sign in many.values()}) == len(MARKERS)
+    assert len({style["color"] for style in among.values()}) == 5
+    assert len({style["marker"] for style in among.values()}) == 5
+    many = method_styles([f"method {k}" for k in range(20)])
+    assert len({tuple(style.items()) for style in many.values()}) == len(MARKERS)
 
 
-def test_temperatures_are_those_of_the_table():
+def test_the_temperature_plot_shows_the_temperature_table():
     for name, rows in DATA.by_domain():
         row = TEMPERATURES.set_index("domain").loc[name]
         alone = dc.TemperatureScaling().fit(rows.logits, rows.labels)
@@ -176,7 +176,7 @@ def test_temperatures_are_those_of_the_table():
     )
 
 
-def test_many_domains_and_tables_without_kinds():
+def test_many_domains_have_no_names_and_a_table_needs_no_kinds():
     table = pd.concat(
         [TABLE.drop(columns="kind").assign(domain=TABLE["domain"] + f"-{k}") for k in range(9)]
     )
@@ -197,8 +197,11 @@ def test_many_domains_and_tables_without_kinds():
         (lambda: dc.plots.plot_domain_errors(TABLE, score="nll"), "score must be one of 'ece'"),
         (lambda: dc.plots.plot_domain_errors(TABLE[["method"]]), "results table with the columns"),
         (lambda: dc.plots.plot_domain_errors(TABLE[:0]), "table is empty"),
-        (lambda: dc.plots.plot_method_scatter(TABLE, "TS", "X"), "second='X' is no method"),
-        (lambda: dc.plots.plot_accuracy_prediction(TABLE, methods=("X",)), "the table has MSP, TS"),
+        (
+            lambda: dc.plots.plot_method_scatter(TABLE, "TS", "X"),
+            "second='X' is not a method of the table; choose from 'MSP'",
+        ),
+        (lambda: dc.plots.plot_accuracy_prediction(TABLE, methods=("X",)), "choose from MSP, TS"),
         (lambda: dc.plots.plot_accuracy_prediction(3), "results table"),
         (lambda: dc.plots.plot_temperatures(TABLE), "make it with domaincal.temperature_table"),
         (lambda: dc.plots.plot_temperatures(TEMPERATURES[:0]), "table is empty"),
@@ -210,6 +213,6 @@ def test_many_domains_and_tables_without_kinds():
         ),
     ],
 )
-def test_what_cannot_be_drawn(draw, message):
+def test_invalid_tables_and_methods_are_refused(draw, message):
     with pytest.raises(dc.errors.InputError, match=message):
         draw()

@@ -93,9 +93,9 @@ def test_converged_groups_are_left_out_of_later_passes():
 
     def evaluate(beta):
         seen.append(np.isnan(beta))
-        return TemperatureSums.from_rows(z, y, beta[group], group=group, n_groups=2)
+        return TemperatureSums.from_rows(z, y, beta[group], domain=group, n_domains=2)
 
-    fit = solve_temperature(evaluate, n_groups=2)
+    fit = solve_temperature(evaluate, n_domains=2)
     assert fit.at_bound.tolist() == [False, True]
     assert any(skipped[0] != skipped[1] for skipped in seen)
     expected = root_temperature(easy.logits, easy.labels)

@@ -1,4 +1,4 @@
-"""The torch kernels against the numpy ones, which are the formulas."""
+"""The torch kernels compared with the numpy kernels."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from support import random_problem
 
 torch = pytest.importorskip("torch")
 
-#: Relative error of sums and of probabilities in the lanes of each type.
+#: Relative error of sums and of probabilities for each dtype of logits.
 TOLERANCES = {"float16": 1e-5, "bfloat16": 1e-5, "float32": 1e-5, "float64": 1e-11, "int64": 1e-11}
 DEVICES = [
     "cpu",
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.parametrize("place", DEVICES)
 
 @pytest.fixture(params=[1 << 25, 4000], ids=["whole", "chunks"], autouse=True)
 def _chunks(request, monkeypatch):
-    monkeypatch.setattr(torch_kernels, "_CHUNK_BYTES", request.param)
+    monkeypatch.setattr(torch_kernels, "CHUNK_BYTES", request.param)
 
 
 def make(n, n_classes, dtype, place, seed=0):
-    """Rows as a tensor, the very same numbers as an array, and labels."""
+    """Logits as a tensor, the same numbers as an array, and labels."""
     problem = random_problem(np.random.default_rng(seed), n, n_classes)
     scaled = problem.logits / problem.logits.std() * 5.0
     tensor = torch.tensor(scaled, device=place).to(getattr(torch, dtype))
@@ -37,16 +37,16 @@ def make(n, n_classes, dtype, place, seed=0):
 
 
 def near(found, expected, dtype):
-    """Equal to the tolerance of the type, relative to the largest of a column or 0.1 for a row."""
+    """Equal within the tolerance of the dtype, relative to the largest value of a column."""
     scale = np.maximum(np.abs(expected).max(axis=0), 0.1 * expected[:, 0].sum())
     np.testing.assert_allclose(found / scale, expected / scale, atol=TOLERANCES[dtype], rtol=0)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_groups", [1, 3])
+@pytest.mark.parametrize("n_domains", [1, 3])
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("shape", [(1, 2), (300, 2), (77, 10), (65, 257)])
-def test_temperature_sums(shape, dtype, n_groups, weighted, place):
+def test_temperature_sums(shape, dtype, n_domains, weighted, place):
     rng = np.random.default_rng(1)
     tensor, array, labels = make(*shape, dtype, place)
     n = len(labels)
@@ -54,14 +54,19 @@ def test_temperature_sums(shape, dtype, n_groups, weighted, place):
     if n > 10:
         beta[3:7] = np.nan
     weight = rng.uniform(0.0, 3.0, n) if weighted else np.empty(0)
-    group = rng.integers(0, n_groups, n) if n_groups > 1 else np.empty(0, np.int64)
-    expected = numpy_kernels.temperature_sums(array, labels, beta, weight, group, n_groups)
+    domain = rng.integers(0, n_domains, n) if n_domains > 1 else np.empty(0, np.int64)
+    expected = numpy_kernels.temperature_sums(array, labels, beta, weight, domain, n_domains)
 
     def send(values):
         return torch.tensor(values, device=place) if len(values) else None
 
     found = torch_kernels.temperature_sums(
-        tensor, send(labels), send(beta), weight=send(weight), group=send(group), n_groups=n_groups
+        tensor,
+        send(labels),
+        send(beta),
+        weight=send(weight),
+        domain=send(domain),
+        n_domains=n_domains,
     )
     assert found.dtype == np.float64
     near(found, expected, dtype)
@@ -78,7 +83,7 @@ def test_one_beta_for_all_rows(beta, place):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_rows_that_are_not_finite_show(bad, place):
+def test_rows_that_are_not_finite_are_reported(bad, place):
     tensor, _, labels = make(300, 5, "float32", place)
     tensor[200, 1] = bad
     y, one = torch.tensor(labels, device=place), torch.ones(1, dtype=torch.float64, device=place)
@@ -140,7 +145,7 @@ def test_gaussian_kernel(place):
 
 
 @pytest.mark.parametrize("distinct", [True, False])
-def test_neighbours_and_their_ties(distinct, place):
+def test_neighbours_with_and_without_ties(distinct, place):
     rng = np.random.default_rng(0)
     # On a coarse grid of integers, distances are exact and mostly tied.
     rows = rng.normal(size=(60, 3)) if distinct else rng.integers(0, 3, (60, 3)).astype(float)
@@ -158,7 +163,7 @@ def test_neighbours_and_their_ties(distinct, place):
 
 
 @pytest.mark.parametrize("epsilon", [1.35, 4.0])
-def test_slopes_of_hubers_loss(epsilon, place):
+def test_gradient_of_the_huber_loss(epsilon, place):
     rng = np.random.default_rng(0)
     x, t, w = rng.normal(size=(40, 3)), rng.standard_t(2, 40), rng.uniform(0.5, 2.0, 40)
     given = [torch.tensor(values, device=place) for values in (x, t, w)]

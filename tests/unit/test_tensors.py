@@ -1,4 +1,4 @@
-"""Tensors as arguments: what they become, what is refused, and data that live on a device."""
+"""torch tensors as arguments, and data whose logits and features are on a device."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from domaincal.calibrators.sorted_logits import SortedLogits
 from domaincal.cli.main import main
 from domaincal.evaluation.protocols import split_rows
 from domaincal.experiments.methods import Method
-from domaincal.experiments.trial_results import Rows, compute_cell
+from domaincal.experiments.trial_results import SplitData, run_trial
 from domaincal.statistics.normal_equations import (
     LinearMap,
     sum_normal_equations,
@@ -27,8 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
 
 
 @pytest.fixture
-def there(device):
-    """Data with logits and features in tensors, and the same in arrays."""
+def tensors_and_arrays(device):
+    """Data with logits and features in tensors, and the same data in arrays."""
     data = small_domains()
     tensors = {
         name: torch.tensor(getattr(data, name), device=device) for name in ("logits", "features")
@@ -43,26 +43,26 @@ def same_rows(found, expected):
         )
 
 
-def test_a_tensor_on_the_cpu_is_read_in_place():
+def test_a_tensor_on_the_cpu_is_viewed_without_a_copy():
     tensor = torch.zeros((4, 3))
     data = dc.CalibrationData(tensor, features=tensor[:, :2])
     assert isinstance(data.logits, np.ndarray)
     tensor[1, 1] = 5.0
     assert data.logits[1, 1] == 5.0
     assert data.features[1, 1] == 5.0
-    turned = torch.arange(6.0).reshape(2, 3).T
-    np.testing.assert_array_equal(dc.CalibrationData(turned).logits, turned.numpy())
+    transposed = torch.arange(6.0).reshape(2, 3).T
+    np.testing.assert_array_equal(dc.CalibrationData(transposed).logits, transposed.numpy())
 
 
-def test_a_tensor_elsewhere_stays_there(there, device):
-    data, _ = there
-    if _tensors.on_host(torch.zeros(1, device=device)):
+def test_a_tensor_on_another_device_stays_there(tensors_and_arrays, device):
+    data, _ = tensors_and_arrays
+    if _tensors.is_host(torch.device(device)):
         assert isinstance(data.logits, np.ndarray)
         return
     for rows in (data.logits, data.features):
-        assert isinstance(rows, _tensors.TensorRows)
+        assert isinstance(rows, _tensors.DeviceArray)
         assert rows.tensor.device.type == device
-        assert isinstance(rows[3:5], _tensors.TensorRows)
+        assert isinstance(rows[3:5], _tensors.DeviceArray)
 
 
 def test_bfloat16_becomes_float32(device):
@@ -97,7 +97,7 @@ def _with(z, row, *values):
 @pytest.mark.parametrize("what", _BAD)
 @pytest.mark.parametrize("step", ["fit", "predict_proba", "predict_confidence"])
 @pytest.mark.parametrize("method", ["ts", "isotonic", "msp"])
-def test_the_same_error_as_for_an_array(what, step, method, device, kernel):
+def test_an_invalid_tensor_has_the_error_of_an_array(what, step, method, device, kernel):
     data = small_domains()
     bad = _BAD[what](data.logits.astype(np.float32))
     make = {"ts": dc.TemperatureScaling, "isotonic": dc.IsotonicCalibration, "msp": dc.MaxSoftmax}
@@ -115,7 +115,7 @@ def test_the_same_error_as_for_an_array(what, step, method, device, kernel):
 
     expected = error(bad)
     if what == "too far" and expected is None:
-        return  # small arrays are summed in float64, which holds it
+        return  # small arrays are summed in float64, which is wide enough
     found = error(torch.tensor(bad, device=device))
     assert found == expected
     assert found is not None
@@ -123,7 +123,7 @@ def test_the_same_error_as_for_an_array(what, step, method, device, kernel):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("head", ["ols", "ridge", "huber", "krr", "knn"])
-def test_features_that_are_not_finite(bad, head, device):
+def test_non_finite_features_in_a_tensor_are_refused(bad, head, device):
     data = small_domains()
     features = data.features.copy()
     features[300, 2] = bad
@@ -138,7 +138,7 @@ def test_features_that_are_not_finite(bad, head, device):
 
 
 @pytest.mark.parametrize("what", ["sparse", "meta"])
-def test_tensors_without_numbers_are_refused(what, device):
+def test_sparse_and_meta_tensors_are_refused(what, device):
     tensor = torch.eye(3).to(device)
     tensor = tensor.to_sparse() if what == "sparse" else tensor.to("meta")
     with pytest.raises(
@@ -147,7 +147,7 @@ def test_tensors_without_numbers_are_refused(what, device):
         dc.TemperatureScaling().fit(tensor, [0, 1, 2])
 
 
-def test_wrong_labels_and_weights_in_tensors(device):
+def test_invalid_labels_and_weights_in_tensors_are_refused(device):
     data = small_domains()
     logits = torch.tensor(data.logits, device=device)
     send = torch.tensor
@@ -174,20 +174,20 @@ def test_metrics_take_tensors(device):
      np.arange(480) % 3 == 0, np.array([7], np.uint8)],
     ids=["slice", "step", "reversed", "numbers", "list", "mask", "bytes"],
 )  # fmt: skip
-def test_selected_rows(rows, there):
-    data, arrays = there
+def test_selected_rows_are_those_of_arrays(rows, tensors_and_arrays):
+    data, arrays = tensors_and_arrays
     same_rows(data.select(rows), arrays.select(rows))
 
 
 @pytest.mark.parametrize("rows", [[480], [-481], np.ones(3, bool), slice(0, 0)])
-def test_rows_that_are_not_there(rows, there):
-    for data in there:  # on a GPU too: an index out of bounds would end the process
+def test_rows_out_of_bounds_are_refused(rows, tensors_and_arrays):
+    for data in tensors_and_arrays:  # on a GPU, an index out of bounds would abort the process
         with pytest.raises(dc.errors.InputError, match=r"rows|empty"):
             data.select(rows)
 
 
-def test_concatenated_rows(there, device):
-    data, arrays = there
+def test_concatenated_rows_are_those_of_arrays(tensors_and_arrays, device):
+    data, arrays = tensors_and_arrays
     same_rows(dc.concatenate([data[:100], data[100:]]), arrays)
     half = torch.tensor(arrays.logits[:100], device=device, dtype=torch.float16)
     first = dc.CalibrationData(
@@ -196,13 +196,13 @@ def test_concatenated_rows(there, device):
     both = dc.concatenate([first, data[100:]])
     assert both.logits.dtype == np.float64
     np.testing.assert_array_equal(np.asarray(both.logits[:100]), half.double().cpu().numpy())
-    if not _tensors.on_host(half):
+    if not _tensors.is_host(half.device):
         with pytest.raises(dc.errors.InputError, match="disagree in their device of logits"):
             dc.concatenate([data, arrays])
 
 
-def test_splits_are_those_of_arrays(there):
-    data, arrays = there
+def test_splits_are_those_of_arrays(tensors_and_arrays):
+    data, arrays = tensors_and_arrays
     for found, expected in zip(dc.split_halves(data), dc.split_halves(arrays), strict=True):
         same_rows(found, expected)
     ood = ["domain-1", "domain-4"]
@@ -215,8 +215,8 @@ def test_splits_are_those_of_arrays(there):
         same_rows(rows, expected)
 
 
-def test_moving_to_a_device_and_back(there, device):
-    data, arrays = there
+def test_moving_to_a_device_and_back_keeps_the_rows(tensors_and_arrays, device):
+    data, arrays = tensors_and_arrays
     moved = arrays.to(device)
     same_rows(moved, arrays)
     assert type(moved.logits) is type(data.logits)
@@ -229,6 +229,11 @@ def test_moving_to_a_device_and_back(there, device):
     assert arrays[:2].to(torch.device(device)).logits.shape == (2, 5)
 
 
+def test_auto_is_the_gpu_if_there_is_one():
+    data = small_domains().to("auto")
+    assert isinstance(data.logits, np.ndarray) == (not torch.cuda.is_available())
+
+
 def test_read_only_arrays_of_another_byte_order_are_moved(device):
     logits = np.arange(6.0).reshape(2, 3).astype(">f4")
     logits.flags.writeable = False
@@ -237,8 +242,8 @@ def test_read_only_arrays_of_another_byte_order_are_moved(device):
 
 
 @pytest.mark.parametrize("name", ["rows.npz", "rows.csv", "store"])
-def test_written_rows(name, there, tmp_path):
-    data, arrays = there
+def test_data_on_a_device_can_be_written(name, tensors_and_arrays, tmp_path):
+    data, arrays = tensors_and_arrays
     dc.write(data, tmp_path / name)
     same_rows(dc.read(tmp_path / name), arrays)
     if name == "store":
@@ -255,8 +260,10 @@ METHODS = {
 }  # fmt: skip
 
 
-def test_evaluations_are_those_of_arrays(there):
-    (train, test), (train_array, test_array) = (dc.split_halves(data) for data in there)
+def test_evaluations_are_those_of_arrays(tensors_and_arrays):
+    (train, test), (train_array, test_array) = (
+        dc.split_halves(data) for data in tensors_and_arrays
+    )
     found = dc.evaluate(METHODS, train=train, test=test)
     expected = dc.evaluate(METHODS, train=train_array, test=test_array)
     pd.testing.assert_frame_equal(found, expected, rtol=1e-8, atol=1e-8)
@@ -267,7 +274,7 @@ def test_evaluations_are_those_of_arrays(there):
         pd.testing.assert_frame_equal(table(fitted, test), table(fitted, test_array), rtol=1e-8)
 
 
-def test_a_calibrator_that_knows_no_tensors_gets_arrays(there):
+def test_a_calibrator_of_another_library_gets_numpy_arrays(tensors_and_arrays):
     class Mine:
         def get_params(self, deep=True):
             return {}
@@ -284,18 +291,18 @@ def test_a_calibrator_that_knows_no_tensors_gets_arrays(there):
             assert isinstance(logits, np.ndarray)
             return np.full(logits.shape, 1.0 / logits.shape[1])
 
-    data, arrays = there
+    data, arrays = tensors_and_arrays
     found = dc.evaluate(Mine(), train=data, test=data)
     pd.testing.assert_frame_equal(found, dc.evaluate(Mine(), train=arrays, test=arrays))
 
 
 @pytest.mark.parametrize("method", ["ts", "domain-ts", "md-ts:head=ridge", "isotonic", "oracle"])
-def test_cells_are_those_of_arrays(method, there):
+def test_trials_are_those_of_arrays(method, tensors_and_arrays):
     def cell(data):
         train, scored = split_rows(data, ood=["domain-1"], by="row", random_state=0)
-        return compute_cell(Method("m", method), Rows.of(train, scored), n_bins=15)
+        return run_trial(Method("m", method), SplitData.with_oracles(train, scored), n_bins=15)
 
-    found, expected = (cell(data) for data in there)
+    found, expected = (cell(data) for data in tensors_and_arrays)
     pd.testing.assert_frame_equal(found.table, expected.table, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(found.bins, expected.bins, rtol=1e-8)
 
@@ -311,19 +318,19 @@ def experiment(tmp_path):
     return dc.experiments.read_experiment(path)
 
 
-def test_experiments_on_a_device(experiment, device, tmp_path):
+def test_experiments_on_a_device_give_the_same_table(experiment, device, tmp_path):
     found = dc.experiments.run_experiment(experiment, tmp_path / "there", device=device)
     expected = dc.experiments.run_experiment(experiment, tmp_path / "here")
     pd.testing.assert_frame_equal(found.table, expected.table, rtol=1e-8, atol=1e-8)
-    # A cell is one cell, wherever it was made.
+    # The names of cached results do not depend on the device.
     cells = [sorted(p.name for p in (tmp_path / k / "cells").iterdir()) for k in ("here", "there")]
     assert cells[0] == cells[1]
 
 
-@pytest.mark.parametrize("wrong", ["cuda:99", "abacus", "meta", 3.5])
-def test_a_device_that_is_not_there(wrong, experiment, tmp_path):
+@pytest.mark.parametrize("wrong", ["cuda:99", "abacus", "meta", 3.5, None])
+def test_an_unknown_device_is_refused(wrong, experiment, tmp_path):
     with pytest.raises(
-        dc.errors.InputError, match=rf"device='{wrong}' cannot be used here.*there is cpu"
+        dc.errors.InputError, match=rf"device='{wrong}' cannot be used here.*choose from auto, cpu"
     ):
         dc.experiments.run_experiment(experiment, tmp_path / "out", device=wrong)
     assert not (tmp_path / "out").exists()
@@ -331,7 +338,7 @@ def test_a_device_that_is_not_there(wrong, experiment, tmp_path):
         small_domains().to(wrong)
 
 
-def test_reproduce_on_a_device(experiment, device, tmp_path):
+def test_the_reproduce_command_takes_a_device(experiment, device, tmp_path):
     def run(*options):
         command = ["reproduce", "summary", "--experiment", str(tmp_path / "mine.toml"), *options]
         return CliRunner().invoke(main, command)
@@ -345,19 +352,19 @@ def test_reproduce_on_a_device(experiment, device, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-def test_torch_is_not_imported_for_arrays():
+def test_arrays_on_the_cpu_do_not_import_torch():
     code = (
         "import sys, numpy as np, domaincal as dc; data, _ = dc.make_multi_domain(4, 50);"
         "dc.MultiDomainTemperatureScaling('ridge').fit(data.logits, data.labels,"
         "features=data.features, domains=data.domains).predict_proba(data.logits,"
-        "features=data.features); data.to('cpu'); data.to(None);"
+        "features=data.features); data.to('cpu');"
         "dc.concatenate([data, data]); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
-def test_sorted_logits_are_those_of_arrays(there):
-    data, arrays = there
+def test_sorted_logits_are_those_of_arrays(tensors_and_arrays):
+    data, arrays = tensors_and_arrays
     for rows in (slice(3, 50), np.arange(5, 20)):
         np.testing.assert_allclose(
             np.asarray(SortedLogits(data.logits)[rows]), SortedLogits(arrays.logits)[rows],
@@ -365,15 +372,15 @@ def test_sorted_logits_are_those_of_arrays(there):
         )  # fmt: skip
 
 
-def test_integers_and_single_precision_are_joined_in_double(device):
+def test_integers_and_single_precision_are_concatenated_in_double(device):
     parts = [
-        dc.CalibrationData(torch.ones((2, 3), dtype=kind, device=device))
-        for kind in (torch.int64, torch.float32)
+        dc.CalibrationData(torch.ones((2, 3), dtype=dtype, device=device))
+        for dtype in (torch.int64, torch.float32)
     ]
     assert dc.concatenate(parts).logits.dtype == np.float64
 
 
-def test_the_row_is_named_also_where_a_sample_meets_it(device):
+def test_the_error_names_the_row_if_a_subsample_has_the_nan(device):
     data = small_domains(n_rows=500)
     logits = torch.tensor(data.logits, device=device)
     logits[1600, 2] = torch.nan
@@ -382,7 +389,7 @@ def test_the_row_is_named_also_where_a_sample_meets_it(device):
 
 
 @pytest.mark.parametrize("head", ["ridge", "huber", "krr", "knn"])
-def test_the_row_is_named_also_where_rows_are_left_out(head, device):
+def test_the_error_names_the_row_if_other_rows_have_no_weight(head, device):
     data = small_domains()
     features = torch.tensor(data.features, device=device)
     features[60::80, 2] = torch.nan  # a row of every domain
@@ -395,7 +402,7 @@ def test_the_row_is_named_also_where_rows_are_left_out(head, device):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_sums_of_least_squares(weighted, there):
+def test_least_squares_sums_are_those_of_arrays(weighted, tensors_and_arrays):
     rng = np.random.default_rng(0)
     group = rng.integers(0, 4, 480)
     weight = rng.uniform(0.5, 2.0, 480) if weighted else None
@@ -405,7 +412,7 @@ def test_sums_of_least_squares(weighted, there):
         sum_residuals(
             data.features, group, solution, targets, centre=np.full(4, 0.2), weight=weight
         )
-        for data in there
+        for data in tensors_and_arrays
     ]
     np.testing.assert_allclose(*residuals, rtol=1e-10)
     assert np.abs(residuals[0]).min() > 1.0
@@ -414,7 +421,7 @@ def test_sums_of_least_squares(weighted, there):
         sum_normal_equations(
             data.features, group, part=part, n_parts=2, weight=weight, fit_intercept=True
         )
-        for data in there
+        for data in tensors_and_arrays
     ]
     for found, expected in zip(*sums, strict=True):
         for name in ("gram", "moments", "weight", "shift"):

@@ -1,13 +1,11 @@
-"""The border: arguments of public functions are checked here, once, and nowhere below."""
+"""Checks of the arguments of public functions; code below them relies on these checks."""
 
-from domaincal._validation.arrays import (
-    real_array,
-)
+from domaincal._validation.arrays import check_not_empty, check_real_array
 from domaincal._validation.parameters import (
     check_count,
     check_number,
     check_option,
-    random_generator,
+    check_random_state,
 )
 from domaincal._validation.predictions import (
     check_confidences,
@@ -19,14 +17,14 @@ from domaincal._validation.rows import (
     check_column_names,
     check_domains,
     check_features,
+    check_finite_features,
+    check_finite_logits,
     check_labels,
     check_logits,
     check_sample_weight,
     column_names,
-    non_finite_features,
-    non_finite_logits,
-    require_finite_features,
-    require_finite_logits,
+    non_finite_features_error,
+    non_finite_logits_error,
 )
 
 __all__ = [
@@ -36,18 +34,19 @@ __all__ = [
     "check_count",
     "check_domains",
     "check_features",
+    "check_finite_features",
+    "check_finite_logits",
     "check_hits",
     "check_labels",
     "check_logits",
+    "check_not_empty",
     "check_number",
     "check_option",
     "check_probabilities",
+    "check_random_state",
+    "check_real_array",
     "check_sample_weight",
     "column_names",
-    "non_finite_features",
-    "non_finite_logits",
-    "random_generator",
-    "real_array",
-    "require_finite_features",
-    "require_finite_logits",
+    "non_finite_features_error",
+    "non_finite_logits_error",
 ]

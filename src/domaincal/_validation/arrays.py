@@ -1,50 +1,55 @@
-"""What all checks of arrays have in common."""
+"""Checks that all array arguments share."""
 
 import numpy as np
 
-from domaincal._tensors import array_or_rows, host_array, on_device
-from domaincal._typing import Array, ArrayLike, FeatureRows
+from domaincal._tensors import as_array, host_array, on_device
+from domaincal._typing import Array, ArrayLike, FeatureMatrix
 from domaincal.errors import InputError
 
 
-def real_array(
+def check_real_array(
     values: ArrayLike | None, name: str, *, allow_bool: bool = False, keep_device: bool = False
 ) -> Array:
-    """An array of real numbers, of any shape; with ``keep_device``, tensors stay where they are."""
+    """Convert to an array of real numbers, of any shape.
+
+    With ``keep_device``, a tensor that numpy cannot read stays on its device.
+    """
     if values is None:
         raise InputError(f"{name} is None; pass an array of real numbers.")
     if np.ma.is_masked(values):
         raise InputError(f"{name} is a masked array; fill or drop the masked entries first.")
     try:
-        array = array_or_rows(values) if keep_device else host_array(values)
+        array = as_array(values) if keep_device else host_array(values)
         if array.dtype.kind == "O":
             array = array.astype(np.float64)
     except (TypeError, ValueError, RuntimeError) as error:  # torch raises RuntimeError
         raise InputError(
             f"{name} must be an array of real numbers, got {type(values).__name__} ({error}); "
-            "convert it with numpy.asarray(..., dtype=float), sparse matrices with .toarray() and "
-            "sparse tensors with .to_dense()."
+            "convert it with numpy.asarray(..., dtype=float), a sparse matrix with .toarray(), a "
+            "sparse tensor with .to_dense()."
         ) from error
     if array.dtype.kind == "c":
-        raise InputError(f"Complex data not supported: {name} must be real, take its real part.")
+        raise InputError(f"Complex data not supported: {name} must be real; take the real part.")
     if array.dtype.kind not in ("fiub" if allow_bool else "fiu"):
         raise InputError(
             f"{name} must be an array of real numbers, got dtype {array.dtype}; convert it with "
             "numpy.asarray(..., dtype=float)."
         )
-    # Wider than any kernel, file or peer can use.
+    # Kernels and file formats have no wider type than float64.
     return array.astype(np.float64) if array.dtype.itemsize > 8 else array
 
 
-def require_rows(array: Array, name: str) -> None:
+def check_not_empty(array: Array, name: str) -> None:
+    """Raise an InputError if the array has no rows."""
     if len(array) == 0:
         raise InputError(
             f"{name} is empty: found array with 0 sample(s) (shape={array.shape}) while a minimum "
-            "of 1 is required; check the selection that made it."
+            "of 1 is required; pass at least one row."
         )
 
 
-def require_length(array: Array, name: str, n_rows: int) -> None:
+def check_n_rows(array: Array, name: str, n_rows: int) -> None:
+    """Raise an InputError if the array does not have ``n_rows`` rows."""
     if len(array) != n_rows:
         raise InputError(
             f"{name} has {len(array)} rows, but the logits or predictions have {n_rows}; pass one "
@@ -52,8 +57,11 @@ def require_length(array: Array, name: str, n_rows: int) -> None:
         )
 
 
-def non_finite(array: FeatureRows, name: str, cure: str) -> InputError | None:
-    """An error that names the first NaN or infinite entry, or None; reads in blocks of rows."""
+def non_finite_error(array: FeatureMatrix, name: str, cure: str) -> InputError | None:
+    """The error that names the first NaN or infinite entry, or None if all are finite.
+
+    The array is read in blocks of rows.
+    """
     size = max(1, (1 << 20) // max(1, array.shape[1] if len(array.shape) > 1 else 1))
     for start in range(0, len(array), size):
         block = array[start : start + size]
@@ -69,8 +77,8 @@ def non_finite(array: FeatureRows, name: str, cure: str) -> InputError | None:
     return None
 
 
-def first_fraction(values: Array) -> int | None:
-    """Row of the first value that is not a whole number that float64 can count, or None."""
+def first_non_integer(values: Array) -> int | None:
+    """Row of the first value that is not an integer below 2**53 in magnitude, or None."""
     if values.dtype.kind in "US":
         return 0
     try:

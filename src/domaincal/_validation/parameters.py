@@ -1,4 +1,4 @@
-"""Parameters of constructors and functions."""
+"""Checks of the parameters of constructors and functions."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from domaincal.errors import InputError
 
 
 def check_count(value: Any, name: str, *, minimum: int = 1) -> int:
-    """A whole number of at least ``minimum``."""
+    """Check an integer of at least ``minimum``."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not minimum <= value < 1 << 31:
         raise InputError(f"{name} must be a whole number >= {minimum}, got {value!r}.")
@@ -16,7 +16,7 @@ def check_count(value: Any, name: str, *, minimum: int = 1) -> int:
 
 
 def check_number(value: Any, name: str, *, low: float, high: float, closed: bool = False) -> float:
-    """A number between ``low`` and ``high``; with ``closed``, ``low`` itself too."""
+    """Check a number between ``low`` and ``high``; ``closed`` allows ``low`` itself."""
     real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not real or not (low < value < high or (closed and value == low)):
         raise InputError(
@@ -26,8 +26,8 @@ def check_number(value: Any, name: str, *, low: float, high: float, closed: bool
     return float(value)
 
 
-def random_generator(random_state: Any) -> np.random.Generator:
-    """Numpy's generator for a seed."""
+def check_random_state(random_state: Any) -> np.random.Generator:
+    """Make a numpy Generator from a seed; a Generator is returned unchanged."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
@@ -37,7 +37,7 @@ def random_generator(random_state: Any) -> np.random.Generator:
 
 
 def check_option(value: Any, name: str, options: tuple[str, ...]) -> str:
-    """One of the named options."""
+    """Check a string that must be one of ``options``."""
     if not isinstance(value, str) or value not in options:
         raise InputError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}.")
     return str(value)

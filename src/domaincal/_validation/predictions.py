@@ -1,22 +1,30 @@
-"""What a model said: probabilities, confidences, hits."""
+"""Checks of predictions: probabilities, confidences and hits."""
 
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
-from domaincal._validation.arrays import non_finite, real_array, require_length, require_rows
+from domaincal._validation.arrays import (
+    check_n_rows,
+    check_not_empty,
+    check_real_array,
+    non_finite_error,
+)
 from domaincal.errors import InputError
 
 
 def check_probabilities(probabilities: ArrayLike, *, tolerance: float = 1e-3) -> Array:
-    """Rows of non-negative numbers that sum to 1 (within 1e-3 by default, for float16)."""
-    p = real_array(probabilities, "probabilities")
+    """Check rows of non-negative numbers that sum to 1.
+
+    The default tolerance allows for the rounding of float16.
+    """
+    p = check_real_array(probabilities, "probabilities")
     if p.ndim != 2 or p.shape[1] < 2:
         raise InputError(
-            f"probabilities must have shape (rows, at least 2 classes), got {p.shape}; for a "
-            "binary P(y=1) use numpy.column_stack([1 - p, p])."
+            f"probabilities must have shape (rows, at least 2 classes), got {p.shape}; for the "
+            "probability of class 1 use numpy.column_stack([1 - p, p])."
         )
-    require_rows(p, "probabilities")
-    error = non_finite(p, "probabilities", "drop those rows")
+    check_not_empty(p, "probabilities")
+    error = non_finite_error(p, "probabilities", "drop those rows")
     if error is not None:
         raise error
     off = np.abs(p.sum(axis=1, dtype=np.float64) - 1.0)
@@ -25,23 +33,23 @@ def check_probabilities(probabilities: ArrayLike, *, tolerance: float = 1e-3) ->
         raise InputError(
             f"probabilities must be >= 0 and sum to 1 in each row, but row {row} is {p[row][:5]}"
             f"{'...' if p.shape[1] > 5 else ''} with sum {float(p[row].sum()):.6g}; divide "
-            "percentages by 100 and rounded rows by their sum; logits become probabilities by "
+            "percentages by 100 and rounded rows by their sum; convert logits with "
             "scipy.special.softmax(logits, axis=1)."
         )
     return p
 
 
 def check_confidences(confidences: ArrayLike) -> FloatArray:
-    """1-D array of numbers in [0, 1], as float64."""
-    c = real_array(confidences, "confidences")
+    """Check a 1-D array of numbers in [0, 1]; returns float64."""
+    c = check_real_array(confidences, "confidences")
     if c.ndim != 1:
         raise InputError(
-            f"confidences must be 1-D, the confidence of each prediction, got shape {c.shape}; "
-            "pass probabilities.max(axis=1)."
+            f"confidences must be 1-D, with one confidence for each row, got shape {c.shape}; pass "
+            "probabilities.max(axis=1)."
         )
-    require_rows(c, "confidences")
+    check_not_empty(c, "confidences")
     c = c.astype(np.float64, copy=False)
-    # A sum of single-precision probabilities may exceed 1 by its rounding.
+    # A confidence that is a sum in single precision may exceed 1 by rounding.
     c = np.where((c > 1.0) & (c < 1.0 + 1e-6), 1.0, c) if c.max() > 1.0 else c
     inside = (c >= 0.0) & (c <= 1.0)
     if not inside.all():
@@ -53,16 +61,16 @@ def check_confidences(confidences: ArrayLike) -> FloatArray:
 
 
 def check_hits(hits: ArrayLike, *, n_rows: int) -> Array:
-    """1-D array of 0 and 1: whether each prediction is right."""
-    h = real_array(hits, "hits", allow_bool=True)
+    """Check a 1-D array of 0 and 1, 1 for a correct prediction; returns bool."""
+    h = check_real_array(hits, "hits", allow_bool=True)
     if h.ndim != 1:
         raise InputError(f"hits must be 1-D, got shape {h.shape}; pass predicted == labels.")
-    require_length(h, "hits", n_rows)
+    check_n_rows(h, "hits", n_rows)
     if h.dtype.kind != "b":
-        right = (h == 0) | (h == 1)
-        if not right.all():
+        binary = (h == 0) | (h == 1)
+        if not binary.all():
             raise InputError(
-                f"hits contains {h[~right][0]}; pass predicted == labels, true or false for "
-                "each row."
+                f"hits contains {h[~binary][0]}; hits must be True or False (1 or 0) in each row: "
+                "pass predicted == labels."
             )
     return h.astype(bool, copy=False)

@@ -1,4 +1,4 @@
-"""The rows that calibrators see: logits, labels, features, domains, weights."""
+"""Checks of the rows of a data set: logits, labels, features, domains and weights."""
 
 from typing import Any
 
@@ -6,60 +6,64 @@ import numpy as np
 import pandas as pd
 
 from domaincal._tensors import host_array, is_tensor
-from domaincal._typing import Array, ArrayLike, FeatureRows, FloatArray, IntArray
+from domaincal._typing import Array, ArrayLike, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation.arrays import (
-    first_fraction,
-    non_finite,
-    real_array,
-    require_length,
-    require_rows,
+    check_n_rows,
+    check_not_empty,
+    check_real_array,
+    first_non_integer,
+    non_finite_error,
 )
 from domaincal._wording import few
 from domaincal.errors import InputError
 
-_CURE_OF_LOGITS = "drop those rows, or lift masked logits (-inf) to about the smallest real one"
-_CURE_OF_FEATURES = "drop or impute those rows"
+_NON_FINITE_LOGITS_CURE = (
+    "drop those rows, or raise masked logits (-inf) to about the smallest finite logit"
+)
+_NON_FINITE_FEATURES_CURE = "drop or impute those rows"
 
 
 def check_logits(logits: ArrayLike, *, n_classes: int | None = None) -> Array:
-    """Real 2-D array with at least one row and two classes, in its own precision.
+    """Check a real 2-D array with at least one row and two columns; the dtype is kept.
 
-    That all values are finite shows in the first pass over them (:func:`non_finite_logits`), so
-    large inputs are not read once more.
+    Finite values are not checked here, which would read large inputs once more. The sums of the
+    first pass over the logits are NaN or infinite if a logit is; :func:`non_finite_logits_error`
+    then makes the error.
     """
-    z = real_array(logits, "logits", keep_device=True)
+    z = check_real_array(logits, "logits", keep_device=True)
     if z.ndim != 2:
         raise InputError(
             f"logits must have two dimensions (rows, classes), got shape {z.shape}. Reshape your "
             "data; for a 1-D score of a binary classifier use domaincal.logits_from_scores(scores)."
         )
-    require_rows(z, "logits")
+    check_not_empty(z, "logits")
     if n_classes is not None and z.shape[1] != n_classes:
         raise InputError(
             f"logits have {z.shape[1]} classes, but this calibrator was fitted with {n_classes}; "
-            "pass logits of the same classes in the same order."
+            "pass logits with the columns of the fit, in the same order."
         )
     if z.shape[1] < 2:
         raise InputError(
             f"logits must have one column for each of at least 2 classes, got {z.shape[1]} "
-            "feature(s) (shape={}) while a minimum of 2 is required; for a 1-D score of a binary "
-            "classifier use domaincal.logits_from_scores(scores).".format(z.shape)
+            f"feature(s) (shape={z.shape}) while a minimum of 2 is required; for a 1-D score of a "
+            "binary classifier use domaincal.logits_from_scores(scores)."
         )
     return z
 
 
-def require_finite_logits(logits: Array) -> None:
-    """Read all logits, for those who make no pass over them anyway."""
-    error = non_finite(logits, "logits", _CURE_OF_LOGITS)
+def check_finite_logits(logits: Array) -> None:
+    """Raise an InputError for the first NaN or infinite logit; reads all logits."""
+    error = non_finite_error(logits, "logits", _NON_FINITE_LOGITS_CURE)
     if error is not None:
         raise error
 
 
-def non_finite_logits(logits: FeatureRows) -> InputError:
-    """The error for logits whose sums came out NaN or infinite."""
-    return non_finite(logits, "logits", _CURE_OF_LOGITS) or InputError(
-        f"logits spread too far for their precision (largest {np.abs(logits[:]).max():.3g}); lift "
-        "masked logits (such as -1e30) to about the smallest real one, or divide all by a constant."
+def non_finite_logits_error(logits: FeatureMatrix) -> InputError:
+    """The error for logits whose sums are NaN or infinite."""
+    return non_finite_error(logits, "logits", _NON_FINITE_LOGITS_CURE) or InputError(
+        f"logits are too large for their precision (largest {np.abs(logits[:]).max():.3g}); raise "
+        "masked logits (such as -1e30) to about the smallest other logit, or divide all by a "
+        "constant."
     )
 
 
@@ -71,10 +75,36 @@ def check_labels(
     name: str = "labels",
     names: tuple[str, ...] | None = None,
 ) -> Array:
-    """Integer class index of each row, in its own integer precision.
+    """Check the class index of each row; an integer dtype is kept.
 
-    Strings are looked up in ``names``, the names of the classes.
+    Labels that are strings are looked up in ``names``, the names of the classes.
     """
+    y = _label_array(labels, name)
+    check_n_rows(y, name, n_rows)
+    if names is not None and y.dtype.kind in "OU" and all(isinstance(v, str) for v in y):
+        y = _class_indices(y, name, names)
+    if y.dtype.kind not in "iub":
+        row = first_non_integer(y)
+        if row is not None:
+            value = y[row : row + 1].tolist()[0]
+            raise InputError(
+                f"{name} must be integer class indices 0..{n_classes - 1}, got {value!r} in row "
+                f"{row} (Unknown label type: {y.dtype}); drop rows without a label, and replace "
+                "each class name by its column's number."
+            )
+    if y.dtype.kind not in "iu":
+        y = y.astype(np.int64)
+    low, high = y.min(), y.max()
+    if low < 0 or high >= n_classes:
+        raise InputError(
+            f"{name} contains {low if low < 0 else high}, outside the classes "
+            f"0..{n_classes - 1}; pass column numbers of the logits, which start at 0."
+        )
+    return y
+
+
+def _label_array(labels: ArrayLike | None, name: str) -> Array:
+    """Convert labels to a 1-D array of any dtype."""
     if labels is None:
         raise InputError(
             "this calibrator requires y to be passed, but the target y is None; pass the class "
@@ -85,7 +115,9 @@ def check_labels(
     try:
         y = host_array(labels)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{name} must be a 1-D array of class indices ({error}).") from error
+        raise InputError(
+            f"{name} must be a 1-D array of class indices, got {type(labels).__name__} ({error})."
+        ) from error
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
@@ -93,62 +125,53 @@ def check_labels(
             f"{name} must be a 1-D array of class indices, got shape {y.shape}; use "
             "argmax(axis=1) on one-hot labels."
         )
-    require_length(y, name, n_rows)
-    if names is not None and y.dtype.kind in "OU" and all(isinstance(v, str) for v in y):
-        y = _class_numbers(y, name, names)
-    if y.dtype.kind not in "iub":
-        wrong = first_fraction(y)
-        if wrong is not None:
-            value = y[wrong : wrong + 1].tolist()[0]
-            raise InputError(
-                f"{name} must be integer class indices 0..{n_classes - 1}, got {value!r} in row "
-                f"{wrong} (Unknown label type: {y.dtype}); drop rows without a label, and "
-                "replace class names by their column's number."
-            )
-        y = y.astype(np.int64)
-    elif y.dtype.kind == "b":
-        y = y.astype(np.int64)
-    low, high = y.min(), y.max()
-    if low < 0 or high >= n_classes:
-        wrong = low if low < 0 else high
-        raise InputError(
-            f"{name} contains {wrong}, outside the classes 0..{n_classes - 1}; labels are column "
-            "numbers, counted from 0."
-        )
     return y
 
 
+def _class_indices(labels: Array, name: str, class_names: tuple[str, ...]) -> IntArray:
+    """Look class names up."""
+    indices = pd.Index(class_names).get_indexer(pd.Index(labels))
+    if indices.min() < 0:
+        row = int(np.argmin(indices))
+        raise InputError(
+            f"{name} contains {str(labels[row])!r} (row {row}), which is not a class; the classes "
+            f"are {few(class_names, 10)}."
+        )
+    return np.asarray(indices, np.int64)
+
+
 def check_class_names(class_names: Any, *, n_classes: int) -> tuple[str, ...]:
-    """A different string for each class."""
+    """Check a sequence with a different string for each class."""
     return check_column_names(
-        class_names, "class_names", n_columns=n_classes, columns=f"the logits have {n_classes} "
-        "classes", each="class",
-    )  # fmt: skip
+        class_names,
+        "class_names",
+        n_columns=n_classes,
+        owner=f"the logits have {n_classes} classes",
+    )
 
 
-def check_column_names(
-    names: Any, argument: str, *, n_columns: int, columns: str, each: str
-) -> tuple[str, ...]:
-    """A different string for each column of an array."""
-    listed = not isinstance(names, str) and hasattr(names, "__iter__")
-    found = list(names) if listed else [names]
-    wrong = [name for name in found if not isinstance(name, str)] if listed else found
+def check_column_names(names: Any, argument: str, *, n_columns: int, owner: str) -> tuple[str, ...]:
+    """Check a sequence with a different string for each column.
+
+    ``owner`` is the clause of the message that says how many columns there are.
+    """
+    is_sequence = not isinstance(names, str) and hasattr(names, "__iter__")
+    found = list(names) if is_sequence else [names]
+    wrong = [name for name in found if not isinstance(name, str)] if is_sequence else found
     if wrong:
         raise InputError(
             f"{argument} must be a sequence of strings, got {wrong[0]!r}; pass a list of names."
         )
     if len(found) != n_columns:
-        raise InputError(
-            f"{argument} has {len(found)} names, but {columns}; pass one for each column."
-        )
+        raise InputError(f"{argument} has {len(found)} names, but {owner}; pass one for each.")
     if len(set(found)) < len(found):
         twice = next(name for name in found if found.count(name) > 1)
-        raise InputError(f"{argument} holds {twice!r} twice; every {each} needs its own name.")
+        raise InputError(f"{argument} contains {twice!r} twice; pass different names.")
     return tuple(map(str, found))
 
 
 def column_names(frame: pd.DataFrame) -> tuple[str, ...] | None:
-    """Names of the columns of a data frame; None where they are numbered from 0."""
+    """Column names of a data frame; None for the default names 0, 1, 2, ..."""
     columns: list[Any] = frame.columns.tolist()
     return None if columns == list(range(len(columns))) else tuple(map(str, columns))
 
@@ -156,52 +179,83 @@ def column_names(frame: pd.DataFrame) -> tuple[str, ...] | None:
 def check_features(
     features: ArrayLike | None, *, n_rows: int, n_features: int | None = None, needed_by: str
 ) -> Array:
-    """Real 2-D array of features in its own precision; finite values show in the first pass."""
+    """Check a real 2-D array of features; the dtype is kept.
+
+    Finite values are checked later, as for :func:`check_logits`.
+    """
     if features is None:
         raise InputError(f"{needed_by} needs features; pass features=... to fit and predict.")
-    x = real_array(features, "features", keep_device=True)
+    x = check_real_array(features, "features", keep_device=True)
     if x.ndim != 2:
         raise InputError(
             f"features must have two dimensions (rows, features), got shape {x.shape}; use "
             "features.reshape(len(features), -1)."
         )
-    require_length(x, "features", n_rows)
+    check_n_rows(x, "features", n_rows)
     if x.shape[1] == 0:
         raise InputError(f"features must have at least one column, got shape {x.shape}.")
     if n_features is not None and x.shape[1] != n_features:
         raise InputError(
             f"features have {x.shape[1]} columns, but this calibrator was fitted with "
-            f"{n_features}; pass the embedding of the same layer."
+            f"{n_features}; pass the features that the fit had."
         )
     return x
 
 
-def require_finite_features(features: Array) -> None:
-    """Read all features, for those who make no pass over them anyway."""
-    error = non_finite(features, "features", _CURE_OF_FEATURES)
+def check_finite_features(features: Array) -> None:
+    """Raise an InputError for the first NaN or infinite feature; reads all features."""
+    error = non_finite_error(features, "features", _NON_FINITE_FEATURES_CURE)
     if error is not None:
         raise error
 
 
-def non_finite_features(features: FeatureRows) -> InputError:
-    """The error for features whose sums came out NaN or infinite."""
-    return non_finite(features, "features", _CURE_OF_FEATURES) or InputError(
-        f"features are too large to be squared (largest {np.abs(features[:]).max():.3g}); scale "
-        "them."
+def non_finite_features_error(features: FeatureMatrix) -> InputError:
+    """The error for features whose sums are NaN or infinite."""
+    return non_finite_error(features, "features", _NON_FINITE_FEATURES_CURE) or InputError(
+        f"features are too large to be squared (largest {np.abs(features[:]).max():.3g}); divide "
+        "them by a constant."
     )
 
 
 def check_domains(
     domains: ArrayLike | None, *, n_rows: int, needed_by: str, name: str = "domains"
 ) -> tuple[IntArray, Array]:
-    """Code of each row's domain (or group) and the sorted names: all integers or all strings."""
+    """Check the domain of each row: all integers or all strings.
+
+    ``name="groups"`` checks groups in the same way.
+
+    Returns
+    -------
+    codes : array of int, shape (n_rows,)
+        Index of each row's domain in ``names``.
+    names : array
+        Sorted names of the domains.
+    """
     one = name.removesuffix("s")
     if domains is None:
         raise InputError(f"{needed_by} needs {name}; pass {name}=..., the {one} of each row.")
+    values = _domain_array(domains, name, one)
+    check_n_rows(values, name, n_rows)
+    if values.dtype.kind == "f":
+        row = first_non_integer(values)
+        if row is not None:
+            raise InputError(
+                f"{name} must be integers or strings, got {values[row]} in row {row}; give "
+                f"every row a {one}."
+            )
+        values = values.astype(np.int64)
+    if values.dtype.kind not in "iuU":
+        values = _integers_or_strings(values, name)
+    codes, names = pd.factorize(values, sort=True)
+    return np.asarray(codes, np.int64), np.asarray(names)
+
+
+def _domain_array(domains: ArrayLike, name: str, one: str) -> Array:
+    """Convert domains or groups to a 1-D array of any dtype."""
     try:
-        # pandas keeps mixed types apart where numpy would turn all into strings.
-        one_type = isinstance(domains, np.ndarray | pd.DataFrame) or is_tensor(domains)
-        values = host_array(domains) if one_type else pd.Series(domains).to_numpy()
+        # pandas keeps values of different types apart; numpy would convert all of them to strings.
+        has_dtype = isinstance(domains, np.ndarray | pd.DataFrame) or is_tensor(domains)
+        values = host_array(domains) if has_dtype else pd.Series(domains).to_numpy()
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise InputError(
             f"{name} must be a list or array with the {one} of each row, got "
@@ -214,29 +268,41 @@ def check_domains(
             f"{name} must be a 1-D array with the {one} of each row, got shape {values.shape}; "
             "pass one column."
         )
-    require_length(values, name, n_rows)
-    if values.dtype.kind == "f":
-        wrong = first_fraction(values)
-        if wrong is not None:
-            raise InputError(
-                f"{name} must be integers or strings, got {values[wrong]} in row {wrong}; give "
-                f"every row a {one}."
-            )
-        values = values.astype(np.int64)
-    if values.dtype.kind not in "iuU":
-        values = _plain_names(values, name)
-    codes, names = pd.factorize(values, sort=True)
-    return np.asarray(codes, np.int64), np.asarray(names)
+    return values
+
+
+def _integers_or_strings(values: Array, name: str) -> Array:
+    """Check an array of objects that are all integers or all strings."""
+    missing = pd.isna(values)
+    if missing.any():
+        raise InputError(
+            f"{name} has no value in row {int(np.argmax(missing))}; give every row one, "
+            "e.g. 'unknown'."
+        )
+    types = {str if isinstance(v, str) else int if _is_integer(v) else type(v) for v in values}
+    if types == {str}:
+        return values
+    if types == {int} and all(abs(int(v)) < 2**63 for v in values):
+        return values.astype(np.int64)
+    found = " and ".join(sorted(t.__name__ for t in types))
+    raise InputError(
+        f"{name} must be all integers (of 64 bits) or all strings, got {found}; convert them to "
+        "strings."
+    )
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, *, n_rows: int) -> FloatArray | None:
-    """Finite, non-negative weights with a positive sum, or None."""
+    """Check finite, non-negative weights with a positive sum; None is allowed."""
     if sample_weight is None:
         return None
-    w = real_array(sample_weight, "sample_weight").astype(np.float64)
+    w = check_real_array(sample_weight, "sample_weight").astype(np.float64)
     if w.ndim != 1:
-        raise InputError(f"sample_weight must be 1-D, got shape {w.shape}; pass one for each row.")
-    require_length(w, "sample_weight", n_rows)
+        raise InputError(f"sample_weight must be 1-D, got shape {w.shape}; pass one weight a row.")
+    check_n_rows(w, "sample_weight", n_rows)
     if not np.isfinite(w).all() or w.min() < 0:
         wrong = w[~(np.isfinite(w) & (w >= 0))][0]
         raise InputError(f"sample_weight contains {wrong}; weights must be finite and >= 0.")
@@ -247,39 +313,3 @@ def check_sample_weight(sample_weight: ArrayLike | None, *, n_rows: int) -> Floa
     if total > 1e100:
         raise InputError(f"sample_weight sums to {total:.3g}; divide the weights by a constant.")
     return w
-
-
-def _plain_names(values: Array, name: str) -> Array:
-    """Names of domains or groups from objects: all strings or all integers."""
-    missing = pd.isna(values)
-    if missing.any():
-        raise InputError(
-            f"{name} has no value in row {int(np.argmax(missing))}; give every row one, "
-            "e.g. fill the gaps with 'unknown'."
-        )
-    types = {str if isinstance(v, str) else int if _is_integer(v) else type(v) for v in values}
-    if types == {str}:
-        return values
-    if types == {int} and all(abs(int(v)) < 2**63 for v in values):
-        return values.astype(np.int64)
-    kinds = " and ".join(sorted(t.__name__ for t in types))
-    raise InputError(
-        f"{name} must be all integers (of 64 bits) or all strings, got {kinds}; convert them to "
-        "strings."
-    )
-
-
-def _class_numbers(labels: Array, name: str, names: tuple[str, ...]) -> IntArray:
-    """Number of each class name."""
-    numbers = pd.Index(names).get_indexer(pd.Index(labels))
-    if numbers.min() < 0:
-        row = int(np.argmin(numbers))
-        raise InputError(
-            f"{name} contains {str(labels[row])!r} (row {row}), which is none of the classes "
-            f"{few(names, 10)}."
-        )
-    return np.asarray(numbers, np.int64)
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Calibrators: one file for each method, one signature for all."""
+"""Calibrators, which all have the same signature: one file for each method."""
 
 from domaincal.calibrators.bayesian_binning import BayesianBinning
 from domaincal.calibrators.domain_temperature import DomainTemperatureScaling

@@ -1,4 +1,4 @@
-"""The base classes of calibrators: one signature, checked in one place."""
+"""Base classes of the calibrators, which hold their public methods."""
 
 import os
 from abc import ABC, abstractmethod
@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from domaincal._tensors import as_given, host_array, on_device
+from domaincal._tensors import convert_like, host_array, on_device
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import (
     check_class_names,
@@ -21,9 +21,9 @@ from domaincal._validation import (
 from domaincal.calibrators.inputs import (
     Inputs,
     TrainingRows,
-    in_fitted_order,
-    require_same_classes,
-    unpack,
+    check_same_classes,
+    order_features,
+    unpack_arguments,
 )
 from domaincal.calibrators.notebook_view import notebook_view
 from domaincal.calibrators.predictions import Predictions, RowScores, proper_scores
@@ -31,26 +31,38 @@ from domaincal.calibrators.softmax import confidences_at, probabilities_at
 from domaincal.data import CalibrationData
 from domaincal.data.fingerprint import fingerprint
 
+#: Names and types of learned attributes.
 LearnedTypes: TypeAlias = Mapping[str, type | tuple[type, ...]]
-#: Arrays with one entry for each row, or a single one for all rows.
-PerRow: TypeAlias = tuple[Any, ...]
+#: Arrays with one entry for each row, or with a single entry shared by all rows.
+RowValues: TypeAlias = tuple[Any, ...]
 
 
 class Calibrator(BaseEstimator, ABC):
-    """From logits to calibrated confidences and probabilities, under one signature.
+    """Base class of all calibrators, which turn logits into calibrated probabilities.
 
-    In place of arrays, one :class:`CalibrationData` can be given. Predictions for logits in a torch
-    tensor are tensors on its device.
+    Every method takes arrays, or one :class:`CalibrationData` in their place. Predictions for
+    logits in a torch tensor are tensors on the same device.
 
-    Subclasses learn in ``_learn``, compute what all predictions of some rows need in ``_prepare``,
-    and make confidences and probabilities of it.
+    Subclasses implement ``_learn``, which fits checked rows; ``_prepare``, which computes the
+    values of each row that all predictions share; and ``_confidences`` and ``_probabilities``,
+    which compute predictions from these values.
+
+    Attributes
+    ----------
+    n_classes_ : int
+        Number of classes.
+    class_names_ : tuple of str or None
+        Names of the classes, if the data of the fit had names. Predictions for data with other
+        class names are an error.
+    data_fingerprint_ : str
+        Hash of the logits and labels of the fit.
     """
 
-    # scikit-learn takes every argument but X for metadata: the first one is the data here.
+    # scikit-learn treats every argument except X as metadata: here the first one is the data.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"logits": UNUSED}
     __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"logits": UNUSED}
 
-    #: What a model file holds, with the types.
+    #: Learned attributes that a model file holds.
     _learned: ClassVar[LearnedTypes] = {
         "n_classes_": int,
         "data_fingerprint_": str,
@@ -70,26 +82,30 @@ class Calibrator(BaseEstimator, ABC):
         domains: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from labelled rows.
+        """Fit the calibrator to labelled rows.
 
         Parameters
         ----------
-        logits : array, shape (n, n_classes), or CalibrationData
-            Unnormalised scores; float16, float32 and float64 are read as they are. The columns of a
-            data frame are class names. A CalibrationData stands for logits, labels, features and
-            domains.
-        y : array of class indices, shape (n,)
-            Numbers of the logits' columns, counted from 0; or class names, where they are known.
-        features : array, shape (n, n_features), optional
-            Features of each row, such as the network's penultimate embedding. Ignored by methods
-            that use none.
+        logits : array of shape (n, n_classes), or CalibrationData
+            Unnormalised scores in float16, float32 or float64. The columns of a data frame are
+            class names. A CalibrationData replaces logits, y, features and domains.
+        y : array of shape (n,)
+            Class of each row: the column number of its logit, from 0. Class names are accepted
+            if the columns of ``logits`` have names.
+        features : array of shape (n, n_features), optional
+            Features of each row, such as the penultimate embedding of the network. Ignored by
+            methods that use no features.
         domains : array of integers or strings, shape (n,), optional
-            The domain of each row. Ignored by methods that pool all rows.
-        sample_weight : array, shape (n,), optional
-            A weight counts as that many repetitions of the row.
+            Domain of each row. Ignored by methods that pool all rows.
+        sample_weight : array of shape (n,), optional
+            Weight of each row. An integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self
         """
         self._check_parameters()
-        inputs = unpack("fit", logits, y=y, features=features, domains=domains)
+        inputs = unpack_arguments("fit", logits, y=y, features=features, domains=domains)
         z = check_logits(inputs.logits)
         names = inputs.class_names
         if names is not None:
@@ -100,7 +116,7 @@ class Calibrator(BaseEstimator, ABC):
         self.n_classes_ = z.shape[1]
         self.data_fingerprint_ = fingerprint(z, labels)
         self.class_names_ = names
-        self._remember_features(inputs)
+        self._store_feature_names(inputs)
         return self
 
     def predict_confidence(
@@ -110,9 +126,16 @@ class Calibrator(BaseEstimator, ABC):
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,
     ) -> FloatArray:
-        """Calibrated probability of the predicted class (the argmax of the logits), shape (n,)."""
-        z, prepared = self._prepared("predict_confidence", logits, features, domains)
-        result: FloatArray = as_given(self._confidences(z, prepared), _logits_of(logits))
+        """Calibrated probability of the predicted class, the argmax of the logits.
+
+        The parameters are those of :meth:`predict_proba`.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        z, values = self._check_and_prepare("predict_confidence", logits, features, domains)
+        result: FloatArray = convert_like(self._confidences(z, values), _logits_argument(logits))
         return result
 
     def predict_proba(
@@ -122,23 +145,26 @@ class Calibrator(BaseEstimator, ABC):
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,
     ) -> Array:
-        """Calibrated probabilities, shape (n, n_classes).
-
-        float32 for float16 and float32 logits, float64 for all else.
+        """Calibrated probabilities of all classes.
 
         Parameters
         ----------
-        logits : array, shape (n, n_classes), or CalibrationData
-            Logits of the classes of the fit, in the same order. A CalibrationData stands for
-            logits, features and domains.
-        features : array, shape (n, n_features), optional
-            The features of the fit, where the method needs them. The columns of a data frame may
-            stand in another order than in the fit.
+        logits : array of shape (n, n_classes), or CalibrationData
+            Logits of the same classes as in the fit, in the same order. A CalibrationData
+            replaces logits, features and domains.
+        features : array of shape (n, n_features), optional
+            The same features as in the fit, for methods that use them. The columns of a data
+            frame may be in any order.
         domains : array of integers or strings, shape (n,), optional
-            The domain of each row, where the method needs it.
+            Domain of each row, for methods that use it.
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+            float32 for float16 and float32 logits, otherwise float64.
         """
-        z, prepared = self._prepared("predict_proba", logits, features, domains)
-        result: Array = as_given(self._probabilities(z, prepared), _logits_of(logits))
+        z, values = self._check_and_prepare("predict_proba", logits, features, domains)
+        result: Array = convert_like(self._probabilities(z, values), _logits_argument(logits))
         return result
 
     def predict_all(
@@ -148,30 +174,46 @@ class Calibrator(BaseEstimator, ABC):
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,
     ) -> Predictions:
-        """Confidence, probabilities and temperature of the same rows, from one computation.
+        """Confidence, probabilities and temperature of the same rows, computed together.
 
-        Parameters are those of :meth:`predict_proba`.
+        The parameters are those of :meth:`predict_proba`.
+
+        Returns
+        -------
+        Predictions
+            With the attributes ``confidence``, ``probabilities`` and ``temperature`` (None for
+            methods without a temperature).
 
         Examples
         --------
         >>> import domaincal as dc
         >>> data, _ = dc.make_multi_domain(n_domains=4, n_rows=50, random_state=0)
-        >>> found = dc.TemperatureScaling().fit(data).predict_all(data)
-        >>> found.confidence.shape, found.probabilities.shape, found.temperature.shape
-        ((200,), (200, 10), (200,))
+        >>> predictions = dc.TemperatureScaling().fit(data).predict_all(data)
+        >>> predictions.confidence.shape, predictions.probabilities.shape
+        ((200,), (200, 10))
         """
-        z, prepared = self._prepared("predict_all", logits, features, domains)
-        like, temperature = _logits_of(logits), self._temperature_of(prepared, len(z))
+        z, values = self._check_and_prepare("predict_all", logits, features, domains)
+        like, temperature = _logits_argument(logits), self._row_temperatures(values, len(z))
         return Predictions(
-            confidence=as_given(self._confidences(z, prepared), like),
-            probabilities=as_given(self._probabilities(z, prepared), like),
-            temperature=None if temperature is None else as_given(temperature, like),
+            confidence=convert_like(self._confidences(z, values), like),
+            probabilities=convert_like(self._probabilities(z, values), like),
+            temperature=None if temperature is None else convert_like(temperature, like),
         )
 
     def score_rows(self, data: CalibrationData) -> RowScores:
-        """Confidence, NLL, Brier score and temperature of labelled rows, from one computation.
+        """Confidence, NLL, Brier score and temperature of labelled rows, computed together.
 
-        Probabilities exist for a block of rows at a time, in float64.
+        The float64 probabilities are computed block by block, to save memory.
+
+        Parameters
+        ----------
+        data : CalibrationData
+            Rows with labels.
+
+        Returns
+        -------
+        RowScores
+            With the attributes ``confidence``, ``nll``, ``brier`` and ``temperature``.
 
         Examples
         --------
@@ -180,24 +222,38 @@ class Calibrator(BaseEstimator, ABC):
         >>> dc.TemperatureScaling().fit(data).score_rows(data).nll.shape
         (200,)
         """
-        z, prepared = self._prepared("score_rows", data, None, None)
+        z, values = self._check_and_prepare("score_rows", data, None, None)
         labels = check_labels(data.labels, n_rows=len(z), n_classes=z.shape[1])
 
-        def probabilities(block: slice) -> Any:
-            own = tuple(a if len(a) == 1 else a[block] for a in prepared)
-            # In float64: single precision rounds small probabilities to 0.
-            return self._probabilities(z[block].astype(np.float64), own)
+        def block_probabilities(block: slice) -> Any:
+            block_values = tuple(a if len(a) == 1 else a[block] for a in values)
+            # float64: single precision would round small probabilities to 0.
+            return self._probabilities(z[block].astype(np.float64), block_values)
 
-        nll, brier = proper_scores(probabilities, labels, n_classes=z.shape[1], device=on_device(z))
+        nll, brier = proper_scores(
+            block_probabilities, labels, n_classes=z.shape[1], device=on_device(z)
+        )
         return RowScores(
-            host_array(self._confidences(z, prepared)), nll, brier,
-            self._temperature_of(prepared, len(z)),
+            host_array(self._confidences(z, values)), nll, brier,
+            self._row_temperatures(values, len(z)),
         )  # fmt: skip
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what was learned to a ``.safetensors`` file, for :func:`domaincal.load`.
+    def summary(self) -> dict[str, str]:
+        """Main learned values as text, by name.
 
-        An earlier file of that name is replaced at the end, in one step.
+        Examples
+        --------
+        >>> import domaincal as dc
+        >>> dc.MaxSoftmax().fit([[2.0, 0.0], [0.0, 1.0]], [0, 1]).summary()
+        {'temperature': '1 (nothing is learned)', 'classes': '2'}
+        """
+        check_is_fitted(self)
+        return {**self._facts(), "classes": str(self.n_classes_)}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted calibrator to a ``.safetensors`` file, for :func:`domaincal.load`.
+
+        An existing file is replaced atomically.
         """
         from domaincal.calibrators.model_file import save_calibrator
 
@@ -210,57 +266,57 @@ class Calibrator(BaseEstimator, ABC):
 
     @abstractmethod
     def _learn(self, rows: TrainingRows) -> None:
-        """Learn from checked rows."""
+        """Fit checked rows."""
 
     @abstractmethod
     def _prepare(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
-    ) -> PerRow:
-        """Values of each row that its confidence and its probabilities are made of."""
+    ) -> RowValues:
+        """Values of each row from which confidences and probabilities are computed."""
 
     @abstractmethod
-    def _confidences(self, logits: Array, prepared: PerRow) -> FloatArray:
+    def _confidences(self, logits: Array, values: RowValues) -> FloatArray:
         """Calibrated probability of the predicted class of each row."""
 
     @abstractmethod
-    def _probabilities(self, logits: Array, prepared: PerRow) -> Array:
+    def _probabilities(self, logits: Array, values: RowValues) -> Array:
         """Calibrated probabilities of each row."""
 
-    def _temperature_of(self, prepared: PerRow, n_rows: int) -> FloatArray | None:
-        """Temperature of each row, where the method has one."""
+    def _row_temperatures(self, values: RowValues, n_rows: int) -> FloatArray | None:
+        """Temperature of each row; None for methods without a temperature."""
         return None
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that no fit can use, before any row is read."""
+        """Raise InputError for invalid parameters, before any row is read."""
 
-    def _remember_features(self, inputs: Inputs) -> None:
-        """Learn the names of the features, for methods that use features."""
+    def _store_feature_names(self, inputs: Inputs) -> None:
+        """Store the names of the features; overridden by methods that use features."""
 
-    def _prepared(
-        self, caller: str, logits: Any, features: Any, domains: Any
-    ) -> tuple[Array, PerRow]:
-        """Checked logits, and what predictions of these rows are made of."""
+    def _check_and_prepare(
+        self, method: str, logits: Any, features: Any, domains: Any
+    ) -> tuple[Array, RowValues]:
+        """Checked logits of a prediction, and the values of its rows."""
         check_is_fitted(self)
-        inputs = unpack(caller, logits, features=features, domains=domains)
+        inputs = unpack_arguments(method, logits, features=features, domains=domains)
         z = check_logits(inputs.logits, n_classes=self.n_classes_)
-        require_same_classes(self.class_names_, inputs.class_names)
-        fitted = getattr(self, "feature_columns_", None)
-        ordered = in_fitted_order(inputs.features, inputs.feature_names, fitted)
+        check_same_classes(self.class_names_, inputs.class_names)
+        fitted_columns = getattr(self, "feature_columns_", None)
+        ordered = order_features(inputs.features, inputs.feature_names, fitted_columns)
         return z, self._prepare(z, ordered, inputs.domains)
 
     def _facts(self) -> dict[str, str]:
-        """What was learned, in words, for notebooks."""
-        return {"classes": str(self.n_classes_)}
+        """Learned values of the method, for :meth:`summary`."""
+        return {}
 
     def _drawing(self) -> str:
-        """SVG of what was learned, if it can be drawn."""
+        """SVG of the learned values, for the notebook view; empty without a drawing."""
         return ""
 
     def _html_repr(self) -> str:
-        """What scikit-learn's ``_repr_html_`` shows: once fitted, what was learned."""
+        """HTML for notebooks: the learned values; before the fit, scikit-learn's HTML."""
         if not hasattr(self, "n_classes_"):
             return str(super()._html_repr())
-        return notebook_view(repr(self), self._facts(), self._drawing())
+        return notebook_view(repr(self), self.summary(), self._drawing())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -269,16 +325,16 @@ class Calibrator(BaseEstimator, ABC):
 
 
 class TemperatureCalibrator(Calibrator):
-    """A calibrator that divides the logits of each row by a temperature.
+    """Base class of calibrators that divide the logits of each row by a temperature.
 
-    Subclasses learn in ``_learn`` and return one temperature for each row in ``_temperatures``.
+    Subclasses implement ``_learn`` and ``_temperatures``.
     """
 
     @abstractmethod
     def _temperatures(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
     ) -> FloatArray:
-        """Temperature of each row: shape (n,), or (1,) where all rows share it."""
+        """Temperatures of shape (n,), or of shape (1,) if all rows share one."""
 
     def predict_temperature(
         self,
@@ -287,26 +343,34 @@ class TemperatureCalibrator(Calibrator):
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,
     ) -> FloatArray:
-        """Temperature of each row, shape (n,); parameters are those of :meth:`predict_proba`."""
-        z, prepared = self._prepared("predict_temperature", logits, features, domains)
-        result: FloatArray = as_given(self._temperature_of(prepared, len(z)), _logits_of(logits))
+        """Temperature of each row.
+
+        The parameters are those of :meth:`predict_proba`.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        z, values = self._check_and_prepare("predict_temperature", logits, features, domains)
+        temperatures = self._row_temperatures(values, len(z))
+        result: FloatArray = convert_like(temperatures, _logits_argument(logits))
         return result
 
     def _prepare(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
-    ) -> PerRow:
+    ) -> RowValues:
         return (self._temperatures(logits, features, domains),)
 
-    def _confidences(self, logits: Array, prepared: PerRow) -> FloatArray:
-        return confidences_at(logits, 1.0 / prepared[0])
+    def _confidences(self, logits: Array, values: RowValues) -> FloatArray:
+        return confidences_at(logits, 1.0 / values[0])
 
-    def _probabilities(self, logits: Array, prepared: PerRow) -> Array:
-        return probabilities_at(logits, 1.0 / prepared[0])
+    def _probabilities(self, logits: Array, values: RowValues) -> Array:
+        return probabilities_at(logits, 1.0 / values[0])
 
-    def _temperature_of(self, prepared: PerRow, n_rows: int) -> FloatArray:
-        return np.array(np.broadcast_to(prepared[0], n_rows))
+    def _row_temperatures(self, values: RowValues, n_rows: int) -> FloatArray:
+        return np.array(np.broadcast_to(values[0], n_rows))
 
 
-def _logits_of(given: Any) -> Any:
-    """The logits, as which predictions are returned: a tensor for a tensor."""
-    return given.logits if isinstance(given, CalibrationData) else given
+def _logits_argument(argument: Any) -> Any:
+    """Logits of an argument that is either logits or a CalibrationData."""
+    return argument.logits if isinstance(argument, CalibrationData) else argument

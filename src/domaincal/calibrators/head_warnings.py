@@ -1,39 +1,36 @@
-"""What a fitted head should tell its user."""
-
-import warnings
+"""Warnings of MD-TS about its head."""
 
 import numpy as np
 
 from domaincal._typing import FloatArray
+from domaincal._warnings import warn_caller
 from domaincal.calibrators.heads import HeadFit, HeadProblem
 from domaincal.errors import PoorHeadWarning, SmallDomainWarning, SubsampleWarning
 from domaincal.statistics import LabelledRows, TemperatureFit
 
-# How much higher an NLL may be than that of one temperature for all.
-_POOR_HEAD = 1.01
+# A head is poor if its NLL exceeds that of one temperature by more than this factor.
+_POOR_HEAD_RATIO = 1.01
 
 
 def warn_of_no_domain(pooled: TemperatureFit) -> None:
-    """No domain has a temperature that can be used."""
-    warnings.warn(
+    """Warn that no domain has a temperature that can be used."""
+    warn_caller(
         "no domain is left for the regression: every row gets the pooled temperature "
-        f"{pooled.temperature[0]:.4g}, as with TemperatureScaling.",
+        f"{pooled.temperature[0]:.4g}, as in TemperatureScaling.",
         SmallDomainWarning,
-        stacklevel=4,
     )
 
 
 def warn_of_subsample(problem: HeadProblem, fit: HeadFit, *, head: object, max_rows: int) -> None:
-    """The head has not seen all rows."""
-    available = len(problem.rows())
-    if fit.n_rows == available:
+    """Warn if the head was fitted to some of the rows only."""
+    n_rows = len(problem.all_rows())
+    if fit.n_rows == n_rows:
         return
-    each = max_rows // int(problem.used.sum())
-    warnings.warn(
-        f"head={head!r} has learned from {fit.n_rows} of {available} rows, {each} of each domain "
-        f"that has so many; raise max_rows={max_rows} to use more.",
+    per_domain = max_rows // int(problem.used.sum())
+    warn_caller(
+        f"head={head!r} was fitted to {fit.n_rows} of {n_rows} rows, at most {per_domain} of each "
+        f"domain; raise max_rows={max_rows} to use more.",
         SubsampleWarning,
-        stacklevel=4,
     )
 
 
@@ -43,29 +40,34 @@ def warn_of_poor_head(
     pooled: TemperatureFit,
     fit: HeadFit,
     *,
-    untried: tuple[str, ...],
+    suggestions: tuple[str, ...],
 ) -> None:
-    """Compare with one temperature for all: on the rows predicted, and on domains held out.
+    """Warn if predicted temperatures have a higher NLL than one temperature for all rows.
 
-    ``predicted`` holds NaN for rows that were left out; ``untried`` is what may help.
+    Both are compared on the calibration rows, and on the domains held out by the search.
+    ``predicted`` is NaN for rows without a prediction.
     """
-    sums = rows.sums(1.0 / predicted, one_each=True)
-    nll = pooled.nll[0]
-    if np.isnan(predicted).any():
-        same = np.where(np.isnan(predicted), np.nan, 1.0 / pooled.temperature)
-        at_pooled = rows.sums(same, one_each=True)
-        nll = at_pooled.nll.sum() / at_pooled.weight.sum()
-    # Rows that are all right beyond rounding have no NLL to compare.
-    ratio = sums.nll.sum() / sums.weight.sum() / nll if nll > 0 else 1.0
-    where = "the calibration rows"
-    if not ratio > _POOR_HEAD and len(fit.search):
+    data, ratio = "the calibration rows", _nll_ratio(rows, predicted, pooled)
+    if not ratio > _POOR_HEAD_RATIO and len(fit.search):
+        data = "the domains held out in the search"
         ratio = fit.search["nll"].min() / fit.search["nll_pooled"].min()
-        where = "domains held out in the search"
-    if ratio > _POOR_HEAD:
-        warnings.warn(
-            f"the predicted temperatures suit {where} worse than one temperature for all (NLL "
-            f"{ratio:.2f} times as high): try {', '.join(untried)}{' or ' if untried else ''}"
-            "another head; if the features do not tell the domains apart, use TemperatureScaling.",
+    if ratio > _POOR_HEAD_RATIO:
+        advice = f"{', '.join(suggestions)} or another head" if suggestions else "another head"
+        warn_caller(
+            f"on {data}, the predicted temperatures are worse than one temperature for all rows "
+            f"(NLL {ratio:.2f} times as high): try {advice}. If the features cannot distinguish "
+            "the domains, use TemperatureScaling.",
             PoorHeadWarning,
-            stacklevel=4,
         )
+
+
+def _nll_ratio(rows: LabelledRows, predicted: FloatArray, pooled: TemperatureFit) -> float:
+    """NLL of the predicted temperatures divided by that of the pooled one, on the same rows."""
+    sums = rows.sums(1.0 / predicted, per_row=True)
+    pooled_nll = pooled.nll[0]
+    if np.isnan(predicted).any():
+        beta = np.where(np.isnan(predicted), np.nan, 1.0 / pooled.temperature)
+        pooled_sums = rows.sums(beta, per_row=True)
+        pooled_nll = pooled_sums.nll.sum() / pooled_sums.weight.sum()
+    # If all rows are certain and right, both NLL are 0 and there is nothing to compare.
+    return float(sums.nll.sum() / sums.weight.sum() / pooled_nll) if pooled_nll > 0 else 1.0

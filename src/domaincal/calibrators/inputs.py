@@ -1,4 +1,4 @@
-"""Arguments of fit and predict: arrays, data frames, or one CalibrationData in the first place."""
+"""Arguments of fit and predict: arrays, data frames, or a CalibrationData as first argument."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,14 +15,14 @@ from domaincal.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What a user gave for the same rows, not checked yet.
+    """Arguments of a call before they are checked.
 
     Attributes
     ----------
-    logits, y, features, domains
-        As given, or those of a CalibrationData.
+    logits, y, features, domains : array-like or None
+        As given, or the arrays of a CalibrationData.
     class_names, feature_names : tuple of str or None
-        Columns of data frames, or names of a CalibrationData.
+        Columns of data frames, or the names of a CalibrationData.
     """
 
     logits: Any
@@ -35,15 +35,15 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Checked rows to learn from; features and domains are checked by those who need them.
+    """Rows to fit. Features and domains are checked by the methods that use them.
 
     Attributes
     ----------
-    logits : array, shape (n, n_classes)
-    labels : array, shape (n,)
-    features, domains
+    logits : array of shape (n, n_classes)
+    labels : array of shape (n,)
+    features, domains : array-like or None
         As given.
-    weight : array, shape (n,), or None
+    weight : array of shape (n,), or None
     """
 
     logits: Array
@@ -53,54 +53,65 @@ class TrainingRows:
     weight: FloatArray | None
 
 
-def unpack(caller: str, logits: Any, *, y: Any = None, features: Any, domains: Any) -> Inputs:
-    """Arguments of a call; a CalibrationData stands for logits, labels, features and domains."""
+def unpack_arguments(
+    method: str, logits: Any, *, y: Any = None, features: Any, domains: Any
+) -> Inputs:
+    """Arguments of a call; a CalibrationData replaces logits, y, features and domains.
+
+    ``method`` is the name of the called method, for the error if both are given.
+    """
     if not isinstance(logits, CalibrationData):
-        return Inputs(logits, y, features, domains, _names(logits), _names(features))
+        return Inputs(
+            logits, y, features, domains, _frame_columns(logits), _frame_columns(features)
+        )
     data = logits
-    given = {"y": y, "features": features, "domains": domains}
-    twice = [name for name, value in given.items() if value is not None]
-    if twice:
+    arrays = {"y": y, "features": features, "domains": domains}
+    duplicates = [name for name, value in arrays.items() if value is not None]
+    if duplicates:
         raise InputError(
-            f"{caller} got a CalibrationData, which stands for all of its arrays, and "
-            f"{few(twice)} as well; pass the data alone, or arrays alone."
+            f"{method} got a CalibrationData, which already holds all arrays, and "
+            f"{few(duplicates)} as well; pass either the data or arrays."
         )
     return Inputs(
         data.logits, data.labels, data.features, data.domains, data.class_names, data.feature_names
     )
 
 
-def require_same_classes(fitted: tuple[str, ...] | None, given: tuple[str, ...] | None) -> None:
-    """Refuse columns that are known to be other classes than those of the fit."""
+def check_same_classes(fitted: tuple[str, ...] | None, given: tuple[str, ...] | None) -> None:
+    """Raise InputError if class names are known and differ from those of the fit."""
+    # Every prediction checks the number of classes itself.
     if fitted is None or given is None or len(fitted) != len(given):
-        return  # a different number of classes is refused by every prediction
+        return
     for fitted_name, name in zip(fitted, given, strict=True):
         if fitted_name != name:
             raise InputError(
-                "the classes of the data are not those of the fit, or in another order, e.g. "
-                f"{name!r} in place of {fitted_name!r}; bring the columns of the logits into the "
-                "order of the fit."
+                "the classes of the data differ from those of the fit, or are in another order, "
+                f"e.g. {name!r} in place of {fitted_name!r}; bring the columns of the logits into "
+                "the order of the fit."
             )
 
 
-def in_fitted_order(
+def order_features(
     features: Any, given: tuple[str, ...] | None, fitted: tuple[str, ...] | None
 ) -> Any:
-    """Features with their columns in the order of the fit, where names are known on both sides."""
+    """Features with their columns in the order of the fit, if the names are known for both."""
     if features is None or given is None or fitted is None or given == fitted:
         return features
-    place = {name: k for k, name in enumerate(given)}
-    missing = [name for name in fitted if name not in place]
+    column_numbers = {name: k for k, name in enumerate(given)}
+    missing = [name for name in fitted if name not in column_numbers]
     unknown = [name for name in given if name not in fitted]
     if missing or unknown:
-        lack = f"lack {few(map(repr, missing))}" if missing else ""
-        more = f"have {few(map(repr, unknown))}, which the fit did not see" if unknown else ""
+        problems = []
+        if missing:
+            problems.append(f"lack {few(map(repr, missing))}")
+        if unknown:
+            problems.append(f"have {few(map(repr, unknown))}, which the fit did not have")
         raise InputError(
-            f"features {' and '.join(part for part in (lack, more) if part)}; pass the "
-            f"{len(fitted)} columns of the fit, in any order."
+            f"features {' and '.join(problems)}; pass the {len(fitted)} columns of the fit, in "
+            "any order."
         )
-    return select_columns(features, [place[name] for name in fitted])
+    return select_columns(features, [column_numbers[name] for name in fitted])
 
 
-def _names(values: Any) -> tuple[str, ...] | None:
+def _frame_columns(values: Any) -> tuple[str, ...] | None:
     return column_names(values) if isinstance(values, pd.DataFrame) else None

@@ -1,4 +1,4 @@
-"""Isotonic calibration: the best map that never falls."""
+"""Isotonic calibration: the best non-decreasing map."""
 
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
@@ -11,26 +11,34 @@ from domaincal.calibrators.score_maps import LineMap
 class IsotonicCalibration(ScoreCalibrator):
     """Isotonic regression of hits on scores (Zadrozny and Elkan 2002), by scikit-learn.
 
-    The map may reach 0 and 1: one error at confidence 1 costs a log-likelihood without end.
+    The map can reach 0 and 1: an error at confidence 1 has infinite log loss.
 
     Parameters
     ----------
     scheme : {"top-label", "one-vs-rest"}, default "top-label"
-        One map, of the confidence of the predicted class, the rest keeping its softmax
-        proportions; or a map for each class, and rows normalised again.
+        ``"top-label"``: one map, for the confidence of the predicted class; the other classes
+        keep the proportions of their softmax. ``"one-vs-rest"``: a map for each class; the
+        probabilities of each row are normalised to sum to 1.
 
     Attributes
     ----------
-    maps_ : list of maps, one or one for each class
-        With ``points`` and ``values``, joined by straight lines.
+    maps_ : list of LineMap
+        One map, or a map for each class, with the arrays ``points`` and ``values``, between
+        which it interpolates.
     n_classes_ : int
+        Number of classes.
+    class_names_ : tuple of str or None
+        Names of the classes, if the data of the fit had names.
 
     Examples
     --------
     >>> from domaincal import IsotonicCalibration, make_multi_domain
     >>> data, _ = make_multi_domain(n_domains=4, random_state=0)
-    >>> calibrator = IsotonicCalibration().fit(data.logits, data.labels)
-    >>> bool((calibrator.maps_[0].values[1:] >= calibrator.maps_[0].values[:-1]).all())
+    >>> calibrator = IsotonicCalibration().fit(data)
+    >>> values = calibrator.maps_[0].values
+    >>> bool((values[1:] >= values[:-1]).all())
+    True
+    >>> calibrator.predict_proba(data).shape == data.logits.shape
     True
     """
 

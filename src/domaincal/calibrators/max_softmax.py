@@ -1,20 +1,30 @@
-"""No calibration: the softmax as it is."""
+"""Maximum softmax probability: no calibration."""
 
 from typing import ClassVar
 
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
-from domaincal._validation import require_finite_logits
+from domaincal._validation import check_finite_logits
 from domaincal.calibrators.base import LearnedTypes, TemperatureCalibrator
 from domaincal.calibrators.inputs import TrainingRows
 
 
 class MaxSoftmax(TemperatureCalibrator):
-    """Maximum softmax probability (MSP): the baseline that changes nothing, T = 1.
+    """Maximum softmax probability (MSP): the uncalibrated baseline, with T = 1.
+
+    Attributes
+    ----------
+    temperature_ : float
+        Always 1.
+    n_classes_ : int
+        Number of classes.
+    class_names_ : tuple of str or None
+        Names of the classes, if the data of the fit had names.
 
     Examples
     --------
+    >>> from domaincal import MaxSoftmax
     >>> MaxSoftmax().fit([[2.0, 0.0], [0.0, 1.0]], [0, 1]).predict_confidence([[0.0, 0.0]])
     array([0.5])
     """
@@ -22,11 +32,11 @@ class MaxSoftmax(TemperatureCalibrator):
     _learned: ClassVar[LearnedTypes] = {**TemperatureCalibrator._learned, "temperature_": float}
 
     def _learn(self, rows: TrainingRows) -> None:
-        require_finite_logits(rows.logits)
+        check_finite_logits(rows.logits)
         self.temperature_ = 1.0
 
     def _facts(self) -> dict[str, str]:
-        return {"temperature": "1 (nothing is learned)", **super()._facts()}
+        return {"temperature": "1 (nothing is learned)"}
 
     def _temperatures(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None

@@ -1,11 +1,11 @@
-"""Parameters of MD-TS that go together, and those that do not."""
+"""Validation of the parameters of MD-TS."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import is_regressor
 
-from domaincal._validation import check_count, check_number, check_option, random_generator
+from domaincal._validation import check_count, check_number, check_option, check_random_state
 from domaincal.calibrators.heads import HEADS
 from domaincal.calibrators.temperature_target import TARGETS
 from domaincal.errors import InputError
@@ -15,53 +15,67 @@ if TYPE_CHECKING:
 
 
 def check_parameters(calibrator: "MultiDomainTemperatureScaling") -> None:
-    """Refuse what no head can use, before any row is read."""
-    head = calibrator.head
-    if not (head in HEADS if isinstance(head, str) else _is_regressor(head)):
-        raise InputError(
-            f"head must be one of {', '.join(map(repr, HEADS))} or an instance of a "
-            f"scikit-learn regressor, got {head!r}."
-        )
-    named = isinstance(calibrator.features, str) and calibrator.features == "logits"
-    if not (named or calibrator.features is None):
-        raise InputError(
-            f"features must be 'logits' or None, got {type(calibrator.features).__name__}; the "
-            "features of the rows are given to fit and predict."
-        )
+    """Raise InputError for parameters that are invalid or cannot be combined."""
+    _check_head(calibrator.head)
+    _check_features(calibrator.features)
     check_option(calibrator.target, "target", TARGETS)
     check_option(calibrator.domain_weight, "domain_weight", ("sample", "equal"))
     if not isinstance(calibrator.fit_intercept, bool | np.bool_):
         raise InputError(f"fit_intercept must be True or False, got {calibrator.fit_intercept!r}.")
     if calibrator.alpha is not None:
         check_number(calibrator.alpha, "alpha", low=0.0, high=np.inf, closed=True)
-        _require_head(calibrator, "ridge", "alpha", "give a regressor with its own as head")
+        _require_head(calibrator, "ridge", "alpha", "pass a regressor with its own penalty as head")
     if calibrator.nystroem is not None:
         check_count(calibrator.nystroem, "nystroem")
         _require_head(calibrator, "krr", "nystroem", "leave it out")
-    if isinstance(head, str) and head == "knn" and calibrator.domain_weight == "equal":
+    if _has_head(calibrator, "knn") and calibrator.domain_weight == "equal":
         raise InputError(
-            "domain_weight='equal' has no meaning for head='knn', whose neighbours are not "
-            "weighted; use domain_weight='sample'."
+            "domain_weight='equal' has no effect on head='knn', which does not weight its "
+            "neighbours; use domain_weight='sample'."
         )
     check_count(calibrator.max_rows, "max_rows")
-    random_generator(calibrator.random_state)
-    if calibrator.clip is None or (isinstance(calibrator.clip, str) and calibrator.clip == "auto"):
-        return
-    pair = isinstance(calibrator.clip, tuple | list) and len(calibrator.clip) == 2
-    pair = pair and all(isinstance(end, int | float | np.number) for end in calibrator.clip)
-    if not (pair and 0.0 < calibrator.clip[0] < calibrator.clip[1] < np.inf):
+    check_random_state(calibrator.random_state)
+    _check_clip(calibrator.clip)
+
+
+def _check_head(head: Any) -> None:
+    valid = head in HEADS if isinstance(head, str) else _is_regressor(head)
+    if not valid:
         raise InputError(
-            f"clip must be 'auto', None or a pair 0 < low < high, got {calibrator.clip!r}."
+            f"head must be one of {', '.join(map(repr, HEADS))} or an instance of a "
+            f"scikit-learn regressor, got {head!r}."
         )
+
+
+def _check_features(features: Any) -> None:
+    if not (features is None or (isinstance(features, str) and features == "logits")):
+        raise InputError(
+            f"features must be 'logits' or None, got {type(features).__name__}; pass the features "
+            "of the rows to fit and predict."
+        )
+
+
+def _check_clip(clip: Any) -> None:
+    if clip is None or (isinstance(clip, str) and clip == "auto"):
+        return
+    pair = isinstance(clip, tuple | list) and len(clip) == 2
+    pair = pair and all(isinstance(end, int | float | np.number) for end in clip)
+    if not (pair and 0.0 < clip[0] < clip[1] < np.inf):
+        raise InputError(f"clip must be 'auto', None or a pair 0 < low < high, got {clip!r}.")
+
+
+def _has_head(calibrator: "MultiDomainTemperatureScaling", name: str) -> bool:
+    return isinstance(calibrator.head, str) and calibrator.head == name
 
 
 def _require_head(
-    calibrator: "MultiDomainTemperatureScaling", head: str, name: str, otherwise: str
+    calibrator: "MultiDomainTemperatureScaling", head: str, parameter: str, cure: str
 ) -> None:
-    if not (isinstance(calibrator.head, str) and calibrator.head == head):
+    """Raise InputError if a parameter is given that only another head uses."""
+    if not _has_head(calibrator, head):
         raise InputError(
-            f"{name}={getattr(calibrator, name)!r} is for head={head!r} only, got head="
-            f"{calibrator.head!r}; {otherwise}."
+            f"{parameter}={getattr(calibrator, parameter)!r} is for head={head!r} only, got head="
+            f"{calibrator.head!r}; {cure}."
         )
 
 

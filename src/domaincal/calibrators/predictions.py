@@ -1,4 +1,4 @@
-"""What calibrators say of rows: predictions, and scores of labelled rows."""
+"""Results of calibrators: predictions, and scores of labelled rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from domaincal._tensors import array_or_rows, on_device
+from domaincal._tensors import as_array, on_device
 from domaincal._typing import Array, FloatArray
 from domaincal.kernels import numpy_kernels, torch_kernels
 from domaincal.statistics.blocks import row_blocks
 
-# Of the float64 probabilities that exist at a time: on the host, and on a device.
+# Size of the float64 probabilities that are computed at a time.
 _BLOCK_BYTES = 1 << 24
 _DEVICE_BLOCK_BYTES = 1 << 28
 
@@ -22,10 +22,12 @@ class Predictions:
 
     Attributes
     ----------
-    confidence : array, shape (n,)
+    confidence : array of shape (n,)
         Calibrated probability of the predicted class, the argmax of the logits.
-    probabilities : array, shape (n, n_classes)
-    temperature : array, shape (n,), or None where the method has none
+    probabilities : array of shape (n, n_classes)
+        Calibrated probabilities of all classes.
+    temperature : array of shape (n,), or None
+        None for methods without a temperature.
     """
 
     confidence: FloatArray
@@ -35,13 +37,16 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class RowScores:
-    """Scores of labelled rows, as numpy arrays of shape (n,).
+    """Scores of labelled rows, as numpy arrays.
 
     Attributes
     ----------
-    confidence : calibrated probability of the predicted class, the argmax of the logits
-    nll, brier : negative log-likelihood and Brier score
-    temperature : None where the method has none
+    confidence : array of shape (n,)
+        Calibrated probability of the predicted class, the argmax of the logits.
+    nll, brier : array of shape (n,)
+        Negative log-likelihood and Brier score.
+    temperature : array of shape (n,), or None
+        None for methods without a temperature.
     """
 
     confidence: FloatArray
@@ -51,16 +56,20 @@ class RowScores:
 
 
 def proper_scores(
-    probabilities: Callable[[slice], Any], labels: Array, *, n_classes: int, device: bool
+    block_probabilities: Callable[[slice], Any], labels: Array, *, n_classes: int, device: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """NLL and Brier score of each row; ``probabilities`` gives those of a block in float64."""
+    """NLL and Brier score of each row, computed block by block.
+
+    ``block_probabilities`` returns the float64 probabilities of the given rows. ``device`` says
+    whether they are on a device, where blocks are larger.
+    """
     nll, brier = np.empty(len(labels)), np.empty(len(labels))
     block_bytes = _DEVICE_BLOCK_BYTES if device else _BLOCK_BYTES
     for block in row_blocks(len(labels), 8 * n_classes, block_bytes):
-        p = array_or_rows(probabilities(block))
+        p = as_array(block_probabilities(block))
         if on_device(p):
-            sent = p.send(labels[block].astype(np.int64))
-            of_label, square = torch_kernels.label_and_square(p.tensor, sent)
+            device_labels = p.send(labels[block].astype(np.int64))
+            of_label, square = torch_kernels.label_and_square(p.tensor, device_labels)
         else:
             of_label, square = numpy_kernels.label_and_square(p, labels[block])
         nll[block] = numpy_kernels.row_nll(of_label, p.dtype)

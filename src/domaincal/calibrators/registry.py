@@ -1,4 +1,4 @@
-"""Every calibrator under its short name, and calibrators from specs."""
+"""Short names of the calibrators, and calibrators from specs such as ``md-ts:head=ridge``."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from domaincal.calibrators.multi_domain import MultiDomainTemperatureScaling
 from domaincal.calibrators.temperature import TemperatureScaling
 from domaincal.errors import InputError
 
-#: As on the command line and in TOML files.
+#: Classes by short name, as on the command line and in TOML files.
 METHODS: dict[str, type[Calibrator]] = {
     "msp": MaxSoftmax,
     "ts": TemperatureScaling,
@@ -26,7 +26,7 @@ METHODS: dict[str, type[Calibrator]] = {
 
 
 def calibrator_from_spec(spec: Spec) -> Any:
-    """A calibrator from its short name and its parameters.
+    """Create a calibrator from its short name and its parameters.
 
     Examples
     --------

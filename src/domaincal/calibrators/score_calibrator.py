@@ -1,4 +1,4 @@
-"""Calibrators that map softmax scores to probabilities, of the predicted or of each class."""
+"""Base class of calibrators that map softmax scores to probabilities."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
-from domaincal._validation import check_option, non_finite_logits
-from domaincal.calibrators.base import Calibrator, LearnedTypes, PerRow
+from domaincal._validation import check_option, non_finite_logits_error
+from domaincal.calibrators.base import Calibrator, LearnedTypes, RowValues
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.notebook_view import draw_maps
 from domaincal.calibrators.score_maps import LineMap, ScoreMap
 from domaincal.calibrators.softmax import (
     logit_blocks,
+    probabilities_from_confidences,
     probability_dtype,
     top_scores,
-    with_shared_rest,
 )
 from domaincal.kernels import numpy_kernels
 from domaincal.statistics.blocks import Workers
@@ -24,17 +24,20 @@ from domaincal.statistics.blocks import Workers
 Scheme = Literal["top-label", "one-vs-rest"]
 SCHEMES = ("top-label", "one-vs-rest")
 
-_ONE = np.ones(1)
-# Classes whose scores are held at a time.
-_CLASSES_AT_A_TIME = 16
+_BETA_ONE = np.ones(1)
+# Number of classes whose float64 scores are in memory at a time.
+_CLASSES_PER_BLOCK = 16
 
 
 class ScoreCalibrator(Calibrator):
-    """A calibrator that learns maps from scores to probabilities, of all rows together.
+    """Base class of calibrators that learn maps from scores to probabilities.
 
-    Subclasses learn one map in ``_fit_map``. With ``scheme="top-label"`` there is one, of the
-    confidence of the predicted class; the other classes share the rest in the proportions of the
-    softmax. With ``"one-vs-rest"`` there is one for each class, and the rows are normalised again.
+    With ``scheme="top-label"`` there is one map, from the softmax confidence of the predicted
+    class to its calibrated confidence; the other classes share the rest in the proportions of the
+    softmax. With ``scheme="one-vs-rest"`` there is a map for each class, and the probabilities of
+    each row are normalised to sum to 1.
+
+    Subclasses implement ``_fit_map``, which fits one map.
     """
 
     _learned: ClassVar[LearnedTypes] = {**Calibrator._learned, "maps_": list}
@@ -44,7 +47,7 @@ class ScoreCalibrator(Calibrator):
 
     @abstractmethod
     def _fit_map(self, scores: FloatArray, hits: Array, weight: FloatArray | None) -> ScoreMap:
-        """Map from the scores of some rows to the probability of a hit; all weights are > 0."""
+        """Fit a map from scores to the probability of a hit; all weights are positive."""
 
     def _check_parameters(self) -> None:
         check_option(self.scheme, "scheme", SCHEMES)
@@ -60,35 +63,37 @@ class ScoreCalibrator(Calibrator):
 
     def _prepare(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
-    ) -> PerRow:
+    ) -> RowValues:
+        """Confidence and predicted class of each row for one map; empty for a map per class."""
         if len(self.maps_) > 1:
             return ()
         scores, predicted = top_scores(logits)
         return self.maps_[0](scores), predicted
 
-    def _confidences(self, logits: Array, prepared: PerRow) -> FloatArray:
-        if prepared:
-            confidences: FloatArray = prepared[0]
+    def _confidences(self, logits: Array, values: RowValues) -> FloatArray:
+        if values:
+            confidences: FloatArray = values[0]
             return confidences
 
-        def of_block(block: slice) -> FloatArray:
+        def block_confidences(block: slice) -> FloatArray:
             rows = np.asarray(logits[block])
             p = self._one_vs_rest(rows)
             return np.asarray(p[np.arange(len(p)), np.argmax(rows, axis=1)])
 
         with Workers() as workers:
-            out = np.concatenate([*workers.map(of_block, logit_blocks(logits))])
+            out = np.concatenate([*workers.map(block_confidences, logit_blocks(logits))])
         if np.isnan(out).any():
-            raise non_finite_logits(logits)
+            raise non_finite_logits_error(logits)
         return out
 
-    def _probabilities(self, logits: Array, prepared: PerRow) -> Array:
-        """Probabilities of each row, whose largest may belong to another class than the argmax.
+    def _probabilities(self, logits: Array, values: RowValues) -> Array:
+        """Probabilities of each row.
 
-        A confidence that was mapped below the others stays with the predicted class.
+        The largest probability can be that of another class than the argmax of the logits, if
+        the map lowers the confidence of the predicted class.
         """
-        if prepared:
-            return with_shared_rest(logits, *prepared)
+        if values:
+            return probabilities_from_confidences(logits, *values)
         out = np.empty(logits.shape, probability_dtype(logits))
 
         def fill(block: slice) -> None:
@@ -97,51 +102,50 @@ class ScoreCalibrator(Calibrator):
         with Workers() as workers:
             list(workers.map(fill, logit_blocks(logits)))
         if np.isnan(out).any():
-            raise non_finite_logits(logits)
+            raise non_finite_logits_error(logits)
         return out
 
     def _facts(self) -> dict[str, str]:
-        steps = [len(m.values) for m in self.maps_]
-        kind = "points" if isinstance(self.maps_[0], LineMap) else "bins"
-        few, many = min(steps), max(steps)
+        sizes = [len(m.values) for m in self.maps_]
+        unit = "points" if isinstance(self.maps_[0], LineMap) else "bins"
+        low, high = min(sizes), max(sizes)
         return {
             "maps": f"{len(self.maps_)} ({self.scheme})",
-            kind: str(few) if few == many else f"{few} to {many}",
-            **super()._facts(),
+            unit: str(low) if low == high else f"{low} to {high}",
         }
 
     def _drawing(self) -> str:
         return draw_maps(self.maps_)
 
     def _one_vs_rest(self, z: Array) -> FloatArray:
-        """Probabilities of a block: each class's map, then rows that sum to 1; NaN as in logits."""
+        """Normalised probabilities of a block of rows; NaN for rows that are not finite."""
         softmax = np.empty(z.shape)
-        numpy_kernels.softmax(z, _ONE, softmax)
+        numpy_kernels.softmax(z, _BETA_ONE, softmax)
         p = np.stack([m(softmax[:, k]) for k, m in enumerate(self.maps_)], axis=1)
         p[~np.isfinite(z).all(axis=1)] = np.nan
         total = p.sum(axis=1, keepdims=True)
-        # Where no class has a probability, the maps say nothing about the row.
+        # If the maps give every class the probability 0, the row keeps its softmax.
         return np.where(total == 0, softmax, p / np.where(total == 0, 1.0, total))
 
     def _scores_and_hits(self, z: Array, labels: Array) -> Iterator[tuple[FloatArray, Array]]:
-        """What each map is fitted on."""
+        """Scores and hits on which each map is fitted."""
         if self.scheme == "top-label":
             scores, predicted = top_scores(z)
             yield scores, predicted == labels
             return
-        z = np.asarray(z)  # the maps of the classes are fitted on the host
-        top, norm = _normalisers(z)
-        for start in range(0, z.shape[1], _CLASSES_AT_A_TIME):
-            some = np.array(z[:, start : start + _CLASSES_AT_A_TIME].T, np.float64, order="C")
+        z = np.asarray(z)  # the maps of single classes are fitted on the host
+        top, norm = _softmax_normalisers(z)
+        for start in range(0, z.shape[1], _CLASSES_PER_BLOCK):
+            some = np.array(z[:, start : start + _CLASSES_PER_BLOCK].T, np.float64, order="C")
             scores = np.exp(some - top) / norm
-            for k, of_class in enumerate(scores, start):
-                yield of_class, labels == k
+            for k, class_scores in enumerate(scores, start):
+                yield class_scores, labels == k
 
 
-def _normalisers(z: Array) -> tuple[FloatArray, FloatArray]:
-    """Largest logit of each row, and the sum of the exponentials relative to it."""
+def _softmax_normalisers(z: Array) -> tuple[FloatArray, FloatArray]:
+    """Largest logit of each row, and ``sum_j exp(z_j - largest)``."""
 
-    def of_block(block: slice) -> tuple[FloatArray, FloatArray]:
+    def block_normalisers(block: slice) -> tuple[FloatArray, FloatArray]:
         d = z[block].astype(np.float64)
         top = d.max(axis=1)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -152,8 +156,8 @@ def _normalisers(z: Array) -> tuple[FloatArray, FloatArray]:
     with Workers() as workers:
         top, norm = (
             np.concatenate(part)
-            for part in zip(*workers.map(of_block, logit_blocks(z)), strict=True)
+            for part in zip(*workers.map(block_normalisers, logit_blocks(z)), strict=True)
         )
     if not np.isfinite(norm).all():
-        raise non_finite_logits(z)
+        raise non_finite_logits_error(z)
     return top, norm

@@ -1,4 +1,4 @@
-"""Maps from a score in [0, 1] to a calibrated probability, as arrays."""
+"""Maps from a score in [0, 1] to a calibrated probability, stored as arrays."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,12 @@ from domaincal.kernels import numpy_kernels
 
 @dataclass(frozen=True, eq=False)
 class StepMap:
-    """Constant in each bin ``(a, b]``; the first bin holds its left end too.
+    """Step function: constant in each bin ``(a, b]``; the first bin includes its left edge.
+
+    Attributes
+    ----------
+    edges : array of shape (n_bins + 1,)
+    values : array of shape (n_bins,)
 
     Examples
     --------
@@ -24,20 +29,22 @@ class StepMap:
     values: FloatArray
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Value of each score's bin."""
+        """Value of the bin of each score."""
         return np.asarray(self.values[numpy_kernels.bin_index(scores, self.edges)])
 
 
 @dataclass(frozen=True, eq=False)
 class AveragedSteps(StepMap):
-    """The mean of several step maps, weighted by the posterior of each.
+    """Mean of several step functions, weighted by the posterior probability of each.
 
     Attributes
     ----------
+    edges, values : array
+        Edges and values of the mean.
     n_bins : array
-        Number of bins of each binning.
+        Number of bins of each averaged step function.
     posterior : array
-        Its weight in the mean.
+        Weight of each averaged step function.
     """
 
     n_bins: IntArray
@@ -46,7 +53,14 @@ class AveragedSteps(StepMap):
 
 @dataclass(frozen=True, eq=False)
 class LineMap:
-    """Straight lines between points, constant beyond the first and the last.
+    """Linear interpolation between points; constant before the first and after the last point.
+
+    Attributes
+    ----------
+    points : array of shape (n_points,)
+        Scores.
+    values : array of shape (n_points,)
+        Probabilities.
 
     Examples
     --------
@@ -59,17 +73,17 @@ class LineMap:
     values: FloatArray
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Value on the lines."""
+        """Interpolated value of each score."""
         return np.interp(scores, self.points, self.values)
 
 
 ScoreMap = StepMap | LineMap
 
 
-def edges_after(cuts: FloatArray, ordered: FloatArray) -> FloatArray:
-    """Edges half-way from each cut to the next larger one of the ``ordered`` scores.
+def midpoint_edges(cuts: FloatArray, ordered: FloatArray) -> FloatArray:
+    """Bin edges midway between each cut and the next larger of the ``ordered`` scores.
 
-    On such an edge lies no score, whose rounding would decide on which side it is.
+    No score lies on such an edge, so that rounding cannot move a score to another bin.
     """
     after = np.searchsorted(ordered, cuts, side="right")
     following = ordered[np.minimum(after, len(ordered) - 1)]

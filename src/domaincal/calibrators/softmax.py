@@ -1,85 +1,89 @@
-"""Softmax of rows at their temperatures: on worker threads, or on the device of the rows."""
+"""Softmax of rows at given temperatures, on worker threads or on the device of the logits."""
 
 import numpy as np
 
 from domaincal._tensors import on_device
 from domaincal._typing import Array, FloatArray
-from domaincal._validation import non_finite_logits
+from domaincal._validation import non_finite_logits_error
 from domaincal.kernels import dispatch, numpy_kernels, torch_kernels
 from domaincal.statistics.blocks import Workers, row_blocks
 
-_ONE = np.ones(1)
+_BETA_ONE = np.ones(1)
 
 
 def confidences_at(z: Array, beta: FloatArray) -> FloatArray:
-    """Largest probability of each row at ``beta``, shape (n,) or (1,)."""
+    """Largest probability of each row of ``softmax(beta * z)``; beta has shape (n,) or (1,)."""
     if on_device(z):
         confidences = torch_kernels.top_label(z.tensor, z.send(beta))[0]
         if not bool(confidences.isfinite().all()):
-            raise non_finite_logits(z)
+            raise non_finite_logits_error(z)
         return confidences  # type: ignore[no-any-return]  # a tensor
     compiled = dispatch.use_compiled(z.size)
 
-    def confidences_of(block: slice) -> FloatArray:
-        rows = beta if beta.size == 1 else beta[block]
-        return dispatch.top_label(z[block], rows, compiled=compiled)[0]
+    def block_confidences(block: slice) -> FloatArray:
+        block_beta = beta if beta.size == 1 else beta[block]
+        return dispatch.top_label(z[block], block_beta, compiled=compiled)[0]
 
     with Workers() as workers:
-        out = np.concatenate([*workers.map(confidences_of, logit_blocks(z))])
+        out = np.concatenate([*workers.map(block_confidences, logit_blocks(z))])
     if not np.isfinite(out).all():
-        raise non_finite_logits(z)
+        raise non_finite_logits_error(z)
     return out
 
 
 def probabilities_at(z: Array, beta: FloatArray) -> Array:
-    """``softmax(beta * z)`` of each row; ``beta`` has shape (n,) or (1,)."""
+    """``softmax(beta * z)`` of each row; beta has shape (n,) or (1,)."""
     if on_device(z):
         probabilities, finite = torch_kernels.softmax(z.tensor, z.send(beta))
         if not finite:
-            raise non_finite_logits(z)
+            raise non_finite_logits_error(z)
         return probabilities  # type: ignore[no-any-return]  # a tensor
     out = np.empty(z.shape, probability_dtype(z))
 
     def fill(block: slice) -> bool:
         numpy_kernels.softmax(z[block], beta if beta.size == 1 else beta[block], out[block])
-        # -inf gives the probability 0, but is refused here as everywhere else.
+        # A logit of -inf gives a finite probability of 0, but is an error like all others.
         return bool(np.isfinite(out[block]).all() and np.isfinite(z[block].min()))
 
     with Workers() as workers:
         finite = all([*workers.map(fill, logit_blocks(z))])
     if not finite:
-        raise non_finite_logits(z)
+        raise non_finite_logits_error(z)
     return out
 
 
 def top_scores(z: Array) -> tuple[FloatArray, Array]:
-    """Largest softmax probability of each row, and its class, on the host.
+    """Largest softmax probability of each row, and its class, as numpy arrays.
 
-    Always in double precision: near 1 a map may be steeper than single precision is fine.
+    Computed in float64: near 1, a map of scores can be so steep that the rounding of float32
+    would show.
     """
     if on_device(z):
-        found = torch_kernels.top_label(z.tensor, z.send(_ONE), double=True)
+        found = torch_kernels.top_label(z.tensor, z.send(_BETA_ONE), double=True)
         confidences, predicted = (part.cpu().numpy() for part in found)
     else:
         with Workers() as workers:
             blocks = workers.map(
-                lambda block: numpy_kernels.top_label(z[block], _ONE), logit_blocks(z)
+                lambda block: numpy_kernels.top_label(z[block], _BETA_ONE), logit_blocks(z)
             )
             confidences, predicted = (np.concatenate(part) for part in zip(*blocks, strict=True))
     if not np.isfinite(confidences).all():
-        raise non_finite_logits(z)
+        raise non_finite_logits_error(z)
     return np.minimum(confidences, 1.0), predicted
 
 
-def with_shared_rest(z: Array, confidences: FloatArray, predicted: Array) -> Array:
-    """The confidence for the predicted class, the rest in the proportions of the softmax."""
+def probabilities_from_confidences(z: Array, confidences: FloatArray, predicted: Array) -> Array:
+    """Probabilities with the given confidence for the predicted class of each row.
+
+    The other classes share the rest in the proportions of their softmax.
+    """
     if on_device(z):
-        given = z.send(confidences), z.send(predicted)
-        return torch_kernels.share_the_rest(z.tensor, *given)  # type: ignore[no-any-return]  # a tensor
+        arrays = z.send(confidences), z.send(predicted)
+        return torch_kernels.share_the_rest(z.tensor, *arrays)  # type: ignore[no-any-return]  # a tensor
     out = np.empty(z.shape, probability_dtype(z))
 
     def fill(block: slice) -> None:
-        out[block] = _share_the_rest(z[block], confidences[block], predicted[block])
+        out[block] = _block_probabilities(z[block], confidences[block], predicted[block])
 
     with Workers() as workers:
         list(workers.map(fill, logit_blocks(z)))
@@ -92,17 +96,18 @@ def logit_blocks(z: Array) -> list[slice]:
 
 
 def probability_dtype(z: Array) -> type[np.floating]:
-    """float32 for float16 and float32 logits, float64 for all else."""
+    """float32 for float16 and float32 logits, otherwise float64."""
     single = z.dtype.kind == "f" and z.dtype.itemsize <= 4
     return np.float32 if single else np.float64
 
 
-def _share_the_rest(z: Array, confidences: FloatArray, predicted: Array) -> FloatArray:
+def _block_probabilities(z: Array, confidences: FloatArray, predicted: Array) -> FloatArray:
     rows = np.arange(len(z))
     others = z.astype(np.float64)
-    others[rows, predicted] = -np.inf  # a softmax of the others alone: no rounding against 1
+    # The softmax of the other classes alone is exact even if the predicted class is near 1.
+    others[rows, predicted] = -np.inf
     p = np.empty(others.shape)
-    numpy_kernels.softmax(others, _ONE, p)
+    numpy_kernels.softmax(others, _BETA_ONE, p)
     p *= (1.0 - confidences)[:, None]
     p[rows, predicted] = confidences
     return p

@@ -1,16 +1,18 @@
-"""The logits as features: what every classifier has."""
+"""Logits as features, for classifiers without other features."""
 
 from typing import Any
 
 import numpy as np
 
-from domaincal._tensors import TensorRows, on_device
+from domaincal._tensors import DeviceArray, on_device
 from domaincal._typing import Array
 from domaincal.kernels import torch_kernels
 
 
 class SortedLogits:
-    """Each row's logits, largest first, less their mean: made when they are read, block by block.
+    """Feature matrix of sorted logits: the logits of each row in descending order, minus the mean.
+
+    Rows are computed when they are read, so that no second matrix of logits is in memory.
 
     Examples
     --------
@@ -29,7 +31,7 @@ class SortedLogits:
     def __getitem__(self, index: Any) -> Any:
         chosen = self._logits[index]
         if on_device(chosen):
-            return TensorRows(torch_kernels.sorted_and_centred(chosen.tensor))
+            return DeviceArray(torch_kernels.sorted_and_centred(chosen.tensor))
         rows = np.sort(chosen, axis=1)[:, ::-1].astype(np.float64)
-        with np.errstate(invalid="ignore"):  # infinite logits show in the values
+        with np.errstate(invalid="ignore"):  # infinite logits give NaN, which the caller reports
             return np.asarray(rows - rows.mean(axis=1, keepdims=True))

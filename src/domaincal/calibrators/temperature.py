@@ -1,11 +1,11 @@
 """Temperature scaling: one temperature for all rows."""
 
-import warnings
 from typing import ClassVar
 
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
+from domaincal._warnings import warn_caller
 from domaincal.calibrators.base import LearnedTypes, TemperatureCalibrator
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.errors import BoundaryWarning
@@ -13,19 +13,22 @@ from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 
 
 class TemperatureScaling(TemperatureCalibrator):
-    """Temperature scaling (TS; Guo et al. 2017): ``softmax(logits / T)`` with one T.
+    """Temperature scaling (TS; Guo et al. 2017): ``softmax(logits / T)`` with one T for all rows.
 
-    T minimises the negative log-likelihood exactly: the zero of its slope in ``1 / T``.
+    T is the exact minimum of the negative log-likelihood (NLL): the root of its slope in ``1 / T``.
 
     Attributes
     ----------
     temperature_ : float
-        T, which divides the logits.
+        T, by which the logits are divided.
     standard_error_ : float
-        Standard error of log T (sandwich); NaN at a bound.
+        Standard error of log T (sandwich estimate); NaN if T is at a bound.
     n_iter_ : int
-        Passes over all rows.
+        Number of passes over all rows.
     n_classes_ : int
+        Number of classes.
+    class_names_ : tuple of str or None
+        Names of the classes, if the data of the fit had names.
 
     Examples
     --------
@@ -44,21 +47,15 @@ class TemperatureScaling(TemperatureCalibrator):
     }
 
     def _learn(self, rows: TrainingRows) -> None:
-        fit = fit_pooled(rows.logits, rows.labels, rows.weight)
+        fit = fit_pooled_temperature(rows)
         self.temperature_ = float(fit.temperature[0])
         self.standard_error_ = float(fit.standard_error[0])
         self.n_iter_ = fit.n_iter
 
     def _facts(self) -> dict[str, str]:
-        return {
-            "temperature": f"{self.temperature_:.4g} "
-            + (
-                "(at its bound)"
-                if np.isnan(self.standard_error_)
-                else f"(log T ± {1.96 * self.standard_error_:.2g})"
-            ),
-            **super()._facts(),
-        }
+        at_bound = np.isnan(self.standard_error_)
+        precision = "at its bound" if at_bound else f"log T ± {1.96 * self.standard_error_:.2g}"
+        return {"temperature": f"{self.temperature_:.4g} ({precision})"}
 
     def _temperatures(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
@@ -66,27 +63,26 @@ class TemperatureScaling(TemperatureCalibrator):
         return np.array([self.temperature_])
 
 
-def fit_pooled(logits: Array, labels: Array, weight: FloatArray | None) -> TemperatureFit:
-    """One temperature for all rows, with a warning where the rows do not determine it."""
-    fit = fit_temperature(LabelledRows(logits, labels, weight=weight))
+def fit_pooled_temperature(rows: TrainingRows) -> TemperatureFit:
+    """Fit one temperature to all rows; warn if it is at a bound."""
+    fit = fit_temperature(LabelledRows(rows.logits, rows.labels, weight=rows.weight))
     if fit.at_bound[0]:
-        warnings.warn(
-            f"temperature at its bound for all {len(labels)} rows together: T = "
-            f"{fit.temperature[0]:.3g}. {why_at_bound(fit)[0]}",
+        warn_caller(
+            f"the temperature of all {len(rows.labels)} rows is at its bound: T = "
+            f"{fit.temperature[0]:.3g}. {bound_reasons(fit)[0]}",
             BoundaryWarning,
-            stacklevel=4,
         )
     return fit
 
 
-def why_at_bound(fit: TemperatureFit) -> list[str]:
-    """What may be wrong with each group whose temperature is at a bound, and the cure."""
+def bound_reasons(fit: TemperatureFit) -> list[str]:
+    """Likely reason and cure for each domain, in case its temperature is at a bound."""
     return [
-        "The logits of a row are all equal: there is nothing to calibrate."
+        "All logits of each row are equal: there is nothing to calibrate."
         if not scale > 0
-        else "No row is wrong, or a few logits dwarf the rest: calibrate on more rows, lift masked "
-        "logits (such as -1e9) to about the smallest real one."
+        else "No row is misclassified, or a few logits are far larger than the others: add rows, "
+        "or raise masked logits (such as -1e9) to about the smallest real logit."
         if t < scale
-        else "The labels contradict the logits: check the order of rows and of classes."
+        else "The labels contradict the logits: check the order of the rows and of the classes."
         for t, scale in zip(fit.temperature, fit.scale, strict=True)
     ]

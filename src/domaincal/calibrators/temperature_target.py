@@ -1,4 +1,4 @@
-"""What MD-TS regresses, and the guard that keeps its predictions positive and finite."""
+"""Target of the regression of MD-TS: T, log T or 1 / T, with the limits of T."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,32 +6,68 @@ from typing import Literal
 import numpy as np
 
 from domaincal._typing import FloatArray
+from domaincal.statistics import TemperatureFit
+from domaincal.statistics.temperature_solver import TEMPERATURE_BOUNDS
 
 Target = Literal["temperature", "log", "inverse"]
 TARGETS = ("temperature", "log", "inverse")
+Clip = Literal["auto"] | tuple[float, float] | None
 
-#: ``clip="auto"`` lets predictions leave the range of the fitted temperatures by this factor.
+#: With ``clip="auto"``, the limits are the smallest T_k divided and the largest T_k multiplied by
+#: this factor.
 AUTO_CLIP_FACTOR = 4.0
 
 
 @dataclass(frozen=True)
 class TemperatureTarget:
-    """A monotone function of T that is regressed, and the limits of the T that it may return."""
+    """Monotone function of T that is regressed on the features, and the limits of T.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> target = TemperatureTarget("inverse", low=0.5, high=4.0)
+    >>> target.from_temperature(np.array([2.0])).tolist()
+    [0.5]
+    >>> target.to_temperature(np.array([0.5, -1.0])).tolist()
+    [2.0, 4.0]
+    """
 
     target: Target
     low: float
     high: float
 
     def from_temperature(self, temperature: FloatArray) -> FloatArray:
-        """What to regress for a temperature."""
+        """Target of a temperature."""
         if self.target == "log":
             return np.asarray(np.log(temperature))
         return 1.0 / temperature if self.target == "inverse" else temperature
 
     def to_temperature(self, value: FloatArray) -> FloatArray:
-        """Temperature of a predicted value, clipped where the function is defined: before it."""
+        """Temperature of a predicted target.
+
+        The target is clipped before it is converted, because the inverse function is defined
+        inside the limits only.
+        """
         ends = self.from_temperature(np.array([self.low, self.high]))
         inside = np.clip(value, ends.min(), ends.max())
         if self.target == "log":
             return np.asarray(np.exp(inside))
         return 1.0 / inside if self.target == "inverse" else inside
+
+
+def temperature_limits(
+    clip: Clip, temperatures: FloatArray, pooled: TemperatureFit
+) -> tuple[float, float]:
+    """Smallest and largest temperature that may be predicted.
+
+    ``temperatures`` are the T_k, NaN for domains that are not used.
+    """
+    if clip is None and pooled.scale[0] > 0:
+        low, high = np.array(TEMPERATURE_BOUNDS) * pooled.scale[0]
+    elif clip is None or clip == "auto":
+        none_used = np.isnan(temperatures).all()
+        known = pooled.temperature if none_used else temperatures
+        low, high = np.nanmin(known) / AUTO_CLIP_FACTOR, np.nanmax(known) * AUTO_CLIP_FACTOR
+    else:
+        low, high = clip
+    return float(low), float(high)

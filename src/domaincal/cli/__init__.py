@@ -1,4 +1,4 @@
-"""The command line: parse, call one library function, print."""
+"""The command line; each verb parses its arguments, calls the library and prints the result."""
 
 from domaincal.cli.main import main
 

@@ -14,7 +14,7 @@ from domaincal.cli.options import (
 )
 
 
-@click.command(short_help="Calibrated probabilities of new rows.", epilog=DATA_HELP)
+@click.command(short_help="Write calibrated probabilities of new rows.", epilog=DATA_HELP)
 @click.argument("model", type=click.Path(path_type=Path))
 @data_argument
 @output_option(required=True, text="Table of the predictions: .parquet, .csv or .npz.")
@@ -26,9 +26,8 @@ def apply(
 ) -> None:
     """Write the calibrated probabilities that MODEL gives to the rows of DATA.
 
-    The table has the columns label, domain and group of DATA as far as it has them, predicted,
-    confidence, temperature (where the method has one) and prob_* of each class. It can be read
-    again as DATA.
+    The table has the columns label, domain and group (if DATA has them), predicted, confidence,
+    temperature (if the method has one) and prob_* of each class. Every verb can read it as DATA.
 
     \b
     Examples:

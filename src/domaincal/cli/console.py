@@ -1,4 +1,4 @@
-"""Where things are printed: results to stdout, progress and messages to stderr."""
+"""Printing: results to stdout, progress and messages to stderr."""
 
 import io
 import json
@@ -20,14 +20,14 @@ from domaincal.errors import DomaincalWarning
 if TYPE_CHECKING:
     from rich.table import Table
 
-# Into a file or a pipe, lines are as long as they are.
+# Lines in a file or a pipe are not wrapped.
 _WIDTH_OF_FILES = 1000
-# What differs between two warnings of the same kind: numbers, and names in quotes.
-_PARTICULARS = re.compile(r"'[^']*'|[\d.]+")
+# Warnings that differ only in these count as the same: numbers, and names in quotes.
+_VARIABLE_PARTS = re.compile(r"'[^']*'|[\d.]+")
 
 
 def emit(text: str, *, err: bool = False) -> None:
-    """Print; where the reader of a pipe has gone, go on quietly to the exit status."""
+    """Print a text; a closed pipe is ignored, so that the exit status stays the same."""
     stream = sys.stderr if err else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
@@ -37,7 +37,7 @@ def emit(text: str, *, err: bool = False) -> None:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """One paragraph of prose, in lines that a terminal can show."""
+    """Print a paragraph, wrapped to the width of the terminal."""
     fill = textwrap.TextWrapper(
         _width(sys.stderr if err else sys.stdout), subsequent_indent="  ",
         break_on_hyphens=False, break_long_words=False, replace_whitespace=False,
@@ -46,7 +46,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def printable(text: object) -> str:
-    """Text without line breaks and other signs that a terminal would obey."""
+    """Text with line breaks and control characters escaped."""
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode()
         for c in str(text)
@@ -54,7 +54,7 @@ def printable(text: object) -> str:
 
 
 def print_table(table: "Table") -> None:
-    """A table of rich's, in colours on a terminal."""
+    """Print a table of rich, in colours on a terminal."""
     from rich.box import ASCII2
     from rich.console import Console
 
@@ -70,20 +70,20 @@ def print_table(table: "Table") -> None:
     emit("\n".join(line.rstrip() for line in lines))
 
 
-def print_json(kind: str, content: dict[str, Any]) -> None:
-    """One document, whose keys stay; what is not a number is null."""
-    document = {"document": f"domaincal {kind}", "version": 1, **content}
+def print_json(name: str, content: dict[str, Any]) -> None:
+    """Print one JSON document; NaN and infinity become null."""
+    document = {"document": f"domaincal {name}", "version": 1, **content}
     emit(json.dumps(_plain(document), indent=1, allow_nan=False))
 
 
 def records(table: Any) -> list[dict[str, Any]]:
-    """A data frame as a list of rows."""
+    """Rows of a data frame as dictionaries."""
     return [dict(zip(table.columns, row, strict=True)) for row in table.itertuples(index=False)]
 
 
 @contextmanager
 def working(text: str) -> Iterator[None]:
-    """A line that says what is being done, on a terminal, while it is being done."""
+    """Show a status line on the terminal during the block."""
     if not _is_terminal(sys.stderr):
         yield
         return
@@ -98,10 +98,10 @@ def working(text: str) -> Iterator[None]:
 def progress(
     text: str, *, within: str = "", unit: str = ""
 ) -> Iterator[Callable[[Sequence[Any]], Iterable[Any]]]:
-    """A bar for the steps of long work, on a terminal; wraps the list of steps.
+    """Show a progress bar on the terminal; yields a function that wraps the list of steps.
 
-    Steps of a step get a bar of their own, called ``within``, while they last. With a unit, a step
-    counts as many of it as it has elements, and the bar shows how many are done in a second.
+    A list that is wrapped during another one gets a second bar with the text ``within``. With a
+    ``unit``, the bar counts the elements of the steps instead of the steps, and shows their rate.
     """
     if not _is_terminal(sys.stderr):
         yield iter
@@ -133,14 +133,14 @@ def progress(
 
 @contextmanager
 def warnings_in_one_line() -> Iterator[None]:
-    """Warnings as messages to a user; of many that differ in a name or a number, the first."""
-    said: dict[str, int] = {}
+    """Print warnings as messages; of those that differ only in names or numbers, the first."""
+    counts: dict[str, int] = {}
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = " ".join(str(message).split())
-        kind = _PARTICULARS.sub("", text)
-        said[kind] = said.get(kind, 0) + 1
-        if said[kind] == 1:
+        pattern = _VARIABLE_PARTS.sub("", text)
+        counts[pattern] = counts.get(pattern, 0) + 1
+        if counts[pattern] == 1:
             say(f"warning: {text}", err=True)
 
     with warnings.catch_warnings():
@@ -149,9 +149,11 @@ def warnings_in_one_line() -> Iterator[None]:
         try:
             yield
         finally:
-            more = sum(said.values()) - len(said)
+            more = sum(counts.values()) - len(counts)
             if more:
-                say(f"warning: {more} more like {'that' if len(said) == 1 else 'those'}", err=True)
+                say(
+                    f"warning: {more} more like {'this' if len(counts) == 1 else 'these'}", err=True
+                )
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
@@ -163,10 +165,11 @@ def _width(stream: TextIO) -> int:
 
 
 def _plain(value: Any) -> Any:
+    """Value that JSON can hold."""
     if isinstance(value, dict):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
-    if hasattr(value, "item"):  # a number of numpy's
+    if hasattr(value, "item"):  # a numpy scalar
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -12,12 +12,16 @@ from domaincal.cli.options import (
 )
 
 
-@click.command(short_help="From one format to another, or into a store.", epilog=DATA_HELP)
+@click.command(
+    short_help="Convert a file to another format, or append it to a store.", epilog=DATA_HELP
+)
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("output", type=click.Path(path_type=Path))
 @probabilities_option
-@click.option("--domain", help="The domain of all rows, for one file a site.")
-@click.option("--append", is_flag=True, help="Add the rows to those of a store.")
+@click.option("--domain", help="Domain of all rows; for files with one site each.")
+@click.option(
+    "--append", is_flag=True, help="Append the rows to a store; a missing one is created."
+)
 @force_option
 @json_option
 def convert(
@@ -31,7 +35,8 @@ def convert(
 ) -> None:
     """Read rows from SOURCE and write them to OUTPUT.
 
-    OUTPUT is .npz, .parquet or .csv; without a suffix it is a store, a folder that can grow.
+    OUTPUT is .npz, .parquet or .csv. Without a suffix it is a store, a folder to which rows can be
+    appended.
 
     \b
     Examples:
@@ -45,14 +50,12 @@ def convert(
 
     require_writable_format(output)
     require_output(output, force=force, grows=append)
-    with working(f"{source} to {output}"):
-        data = io.convert(
-            source, output, probabilities=probabilities, domain=domain, append=append
-        )
+    with working(f"converting {source}"):
+        data = io.convert(source, output, probabilities=probabilities, domain=domain, append=append)
     if as_json:
         print_json("conversion", {"output": str(output), "data": described(source, data)})
         return
     rows = f"{len(data)} rows"
     if append:
-        rows += f", {len(io.Store(output))} in all"
-    say(f"{source} to {output}: {rows}, {size_of(output)}.")
+        rows += f", {len(io.Store(output))} in total"
+    say(f"{source} to {output}: {rows}, {size_of(output)}")

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from domaincal.vision.corruptions.catalogue import Constants
 
 
-@click.command(short_help="Corrupt a folder of images: 75 domains.")
+@click.command(short_help="Corrupt a folder of images into 75 domains.")
 @click.argument("source", type=click.Path(path_type=Path))
-@click.argument("destination", type=click.Path(path_type=Path))
+@click.argument("output", type=click.Path(path_type=Path))
 @click.option(
     "--name", "names", multiple=True,
-    help="Corruption, such as fog. Can be repeated. [default: all 15]",
+    help="Name of a corruption, such as fog. Can be repeated. [default: all 15]",
 )  # fmt: skip
 @click.option(
     "--severity", "severities", multiple=True, type=click.IntRange(1, 5),
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 @click.option(
     "--constants", type=click.Choice(["imagenet", "tiny-imagenet", "cifar"]), default="imagenet",
     show_default=True,
-    help="How strong a severity is, as published for 224, 64 or 32 px; the last two need torch.",
+    help="Table of constants, published for images of 224, 64 or 32 px; the last two need torch.",
 )  # fmt: skip
 @seed_option
 @jobs_option
 @json_option
 def corrupt(
     source: Path,
-    destination: Path,
+    output: Path,
     names: tuple[str, ...],
     severities: tuple[int, ...],
     constants: "Constants",
@@ -40,11 +40,11 @@ def corrupt(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """Corrupt the images of SOURCE as ImageNet-C does, into DESTINATION/<name>/<severity>/.
+    """Corrupt the images of SOURCE as in ImageNet-C, into OUTPUT/<name>/<severity>/.
 
-    Images have sides of at least 32 px and 8 bits; names and formats stay, all become RGB. The same
-    seed gives the same images, whatever the number of processes. If it is cut off, the same command
-    goes on.
+    Images need sides of at least 32 px and 8 bits per channel. Files keep their names and formats;
+    all images become RGB. The images depend on the seed, but not on the number of processes. If the
+    command is interrupted, run it again to resume.
 
     \b
     Examples:
@@ -60,20 +60,21 @@ def corrupt(
     from domaincal.vision.corruptions.corrupted_folder import corrupt_folder
 
     with progress("corrupting") as track:
-        done = corrupt_folder(
-            source, destination, names=names or CORRUPTIONS, severities=severities or SEVERITIES,
-            seed=seed, constants=constants, n_jobs=jobs or -1, track=track,
+        summary = corrupt_folder(
+            source, output, names=names or CORRUPTIONS, severities=severities or SEVERITIES,
+            random_state=seed, constants=constants, n_jobs=jobs or -1, track=track,
         )  # fmt: skip
     if as_json:
-        made_with = {"seed": seed, "constants": constants, "output": str(destination)}
-        print_json("corruption", {**asdict(done), **made_with})
+        parameters = {"seed": seed, "constants": constants, "output": str(output)}
+        print_json("corruption", {**asdict(summary), **parameters})
         return
-    kept = f", {done.n_kept} were there" if done.n_kept else ""
+    kept = f", {summary.n_kept} already existed" if summary.n_kept else ""
     say(
-        f"{done.n_images} images in {done.n_domains} domains: {done.n_written} files written"
-        f"{kept}; {destination} has {size_of(destination)}"
+        f"{summary.n_images} images in {summary.n_domains} domains: {summary.n_written} files "
+        f"written{kept}; {output} has {size_of(output)}"
     )
-    if done.n_left_out:
+    if summary.n_left_out:
         say(
-            f"warning: {done.n_left_out} files of {source} are of no format that is read.", err=True
+            f"warning: {summary.n_left_out} files of {source} have a format that is not supported.",
+            err=True,
         )

@@ -19,58 +19,63 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from domaincal.cli.options import InputData
+    from domaincal.evaluation.gate import Gate
 
-#: Exit status where the gate does not hold.
+#: Exit status of a failed gate.
 GATE_FAILED = 3
 
 
 def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """A fraction, or a percentage with its sign: a bare 5 would be a gate that never shuts."""
+    """Fraction, or percentage with its sign; without the sign, 5 would be a limit of 500%."""
     if value is None:
         return None
     text = value.strip()
     try:
         limit = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
     except ValueError as error:
-        raise click.BadParameter(f"{value!r} is no number; write 0.05 or 5%.") from error
+        raise click.BadParameter(f"{value!r} is not a number; write 0.05 or 5%.") from error
     if not -1.0 <= limit <= 1.0:
-        raise click.BadParameter(f"{value!r} is no fraction; write 0.05 or 5% for five percent.")
+        raise click.BadParameter(f"{value!r} is not a fraction; write 0.05 or 5% for five percent.")
     return limit
 
 
 @click.command(
-    short_help="Compare methods, domain by domain; gate.", epilog=f"{METHODS_HELP} {DATA_HELP}"
+    short_help="Compare methods, domain by domain.", epilog=f"{METHODS_HELP} {DATA_HELP}"
 )
 @data_argument
 @click.option("--methods", help="Methods to fit, separated by commas. [default: msp,ts,md-ts]")
 @click.option(
     "--model", "models", multiple=True, type=click.Path(path_type=Path),
-    help="Score this calibrator as it is, on all rows; nothing is fitted. Can be repeated.",
+    help="Fitted calibrator to score on all rows, instead of methods. Can be given several times.",
 )  # fmt: skip
 @click.option(
     "--ood", multiple=True,
-    help="Domains to keep from the fit: a name or a pattern such as 'night-*'. Can be repeated.",
+    help="Domains to leave out of the fit: a name, or a pattern such as 'night-*'. Can be given "
+    "several times.",
 )  # fmt: skip
 @click.option(
     "--leave-one-domain-out", is_flag=True,
-    help="Score each domain with methods fitted on all others.",
+    help="Score each domain with methods fitted on all other domains.",
 )  # fmt: skip
 @click.option(
     "--split", type=click.Choice(["row", "group"]),
-    help="Halves of rows, or of groups, so that no group is both fitted and scored. "
-    "[default: group where DATA has groups]",
+    help="Fit on half of the rows, or on half of the groups, so that no group is both fitted and "
+    "scored. [default: group if DATA has groups, else row]",
 )  # fmt: skip
-@click.option("--bins", type=click.IntRange(1, 10_000), default=15, show_default=True, help="Bins.")
+@click.option(
+    "--bins", type=click.IntRange(1, 10_000), default=15, show_default=True,
+    help="Number of bins of the ECE.",
+)  # fmt: skip
 @seed_option
 @click.option(
     "--fail-above", callback=_fraction, metavar="FRACTION",
-    help="Gate: exit with 3 if the last method's score is above this (0.05 or 5%).",
+    help="Gate: exit with status 3 if the score of the last method is above this (0.05 or 5%).",
 )  # fmt: skip
 @click.option(
     "--fail-on", type=click.Choice(["excess", "ece", "gap"]),
     help="Score of the gate. [default: excess]",
 )  # fmt: skip
-@click.option("--worst", is_flag=True, help="The gate looks at the worst domain, not the mean.")
+@click.option("--worst", is_flag=True, help="Gate on the worst domain instead of the mean.")
 @probabilities_option
 @json_option
 def evaluate(
@@ -88,11 +93,11 @@ def evaluate(
     probabilities: bool,
     as_json: bool,
 ) -> None:
-    """Fit methods on one part of DATA and score them, domain by domain, on the other.
+    """Fit methods on one part of DATA and score them, domain by domain, on the rest.
 
-    A random half of every domain is fitted and the other half scored, and all of the domains named
-    by --ood, which nobody has seen. The gate looks at the last method, over OOD domains, or InD
-    ones if there are no others.
+    The methods are fitted on a random half of every domain. They are scored on the other half, and
+    on all rows of the domains that --ood leaves out of the fit (OOD domains). The gate is the score
+    of the last method, over OOD domains if there are any, else over InD domains.
 
     \b
     Examples:
@@ -101,20 +106,10 @@ def evaluate(
       domaincal evaluate scores.npz --leave-one-domain-out
       domaincal evaluate new.npz --model model.safetensors --fail-above 2% --worst
     """
-    from dataclasses import asdict
+    from domaincal.cli.options import read_input
+    from domaincal.evaluation import check_gate
 
-    from domaincal.cli.console import print_json, records
-    from domaincal.cli.options import described, read_input
-    from domaincal.cli.tables import print_evaluation
-    from domaincal.evaluation import check_gate, summary_table
-    from domaincal.metrics import compare_last
-
-    if models and (methods or leave_one_domain_out or split):
-        raise click.UsageError("--model scores without a fit; leave out the options of fits.")
-    if leave_one_domain_out and ood:
-        raise click.UsageError("--leave-one-domain-out leaves out all in turn; leave out --ood.")
-    if (worst or fail_on) and fail_above is None:
-        raise click.UsageError("--worst and --fail-on are for a gate; give --fail-above too.")
+    _check_options(methods, models, ood, leave_one_domain_out, split, fail_above, fail_on, worst)
     source = read_input(data, probabilities=probabilities)
     _require_arrays(source, ood=ood, leave_one_domain_out=leave_one_domain_out, split=split)
     if source.data.domains is None:
@@ -127,46 +122,60 @@ def evaluate(
             source, protocol, methods=methods, leave_one_domain_out=leave_one_domain_out,
             split=split, seed=seed,
         )  # fmt: skip
-    means = summary_table(table)
-    comparisons = compare_last(table)
     gate = None
     if fail_above is not None:
         gate = check_gate(table, fail_above, score=fail_on or "excess", worst=worst)
-    if as_json:
-        print_json(
-            "evaluation",
-            {
-                "data": described(data, source.data),
-                "protocol": protocol,
-                "table": records(table),
-                "means": records(means),
-                "comparisons": [{"kind": kind, **found._asdict()} for kind, found in comparisons],
-                "gate": None if gate is None else {**asdict(gate), "holds": gate.holds},
-            },
-        )
-    else:
-        sentence = _sentence(protocol, has_domains=source.data.domains is not None)
-        print_evaluation(sentence, table, means, comparisons, gate, n_bins=bins)
+    _print_results(source, protocol, table, gate, as_json=as_json)
     if gate is not None and not gate.holds:
         raise SystemExit(GATE_FAILED)
+
+
+def _check_options(
+    methods: str | None,
+    models: Sequence[Path],
+    ood: Sequence[str],
+    leave_one_domain_out: bool,
+    split: str | None,
+    fail_above: float | None,
+    fail_on: str | None,
+    worst: bool,
+) -> None:
+    """Refuse options that contradict each other."""
+    if models and (methods or leave_one_domain_out or split):
+        raise click.UsageError(
+            "--model scores fitted calibrators; leave out --methods, --leave-one-domain-out and "
+            "--split."
+        )
+    if leave_one_domain_out and ood:
+        raise click.UsageError(
+            "--leave-one-domain-out leaves out every domain in turn; leave out --ood."
+        )
+    if (worst or fail_on) and fail_above is None:
+        raise click.UsageError("--worst and --fail-on need a limit; add --fail-above.")
 
 
 def _require_arrays(
     source: "InputData", *, ood: Sequence[str], leave_one_domain_out: bool, split: str | None
 ) -> None:
-    """Refuse data that lack what the options need."""
-    source.require("labels", why="without which nothing can be scored")
-    if ood or leave_one_domain_out:
-        source.require("domains", why="of which some are to be left out")
+    """Raise an error if the file does not have the arrays that the options need."""
+    source.require("labels", needed_by="evaluate")
+    if ood:
+        source.require("domains", needed_by="--ood")
+    if leave_one_domain_out:
+        source.require("domains", needed_by="--leave-one-domain-out")
     if split == "group":
-        source.require("groups", why="by which to split")
+        source.require("groups", needed_by="--split group")
 
 
 def _warn_of_no_domains(source: "InputData", *, md_ts_left_out: bool) -> None:
     from domaincal.cli.console import say
 
     left_out = ", and MD-TS is left out" if md_ts_left_out else ""
-    say(f"warning: {source.lacks('domains')}: all rows count as one domain{left_out}.", err=True)
+    say(
+        f"warning: {source.path} has no domains: all rows count as one domain{left_out}; to name "
+        f"domains, add {source.names_of('domains')}.",
+        err=True,
+    )
 
 
 def _fit_and_score(
@@ -178,15 +187,15 @@ def _fit_and_score(
     split: Any,
     seed: int,
 ) -> "pd.DataFrame":
-    """The results table of methods that are fitted on a part of the data."""
+    """Results table of methods that are fitted on a part of the data; completes ``protocol``."""
     from domaincal.cli.console import progress
-    from domaincal.cli.method_options import default_methods, parse_methods, require_needs
+    from domaincal.cli.method_options import default_methods, parse_methods, require_inputs
     from domaincal.data.splits import resolve_split
     from domaincal.evaluation import evaluate_leave_one_domain_out, evaluate_split
 
     calibrators = parse_methods(methods or default_methods(source.data))
-    for written, calibrator in calibrators.items():
-        require_needs(calibrator, written, source)
+    for method, calibrator in calibrators.items():
+        require_inputs(calibrator, method, source)
     protocol.update(
         protocol="leave one domain out" if leave_one_domain_out else "halves",
         methods=list(calibrators), split=resolve_split(source.data, split), seed=seed,
@@ -203,7 +212,7 @@ def _fit_and_score(
 def _score_models(
     source: "InputData", protocol: dict[str, Any], models: Sequence[Path]
 ) -> "pd.DataFrame":
-    """The results table of calibrators that are fitted already."""
+    """Results table of fitted calibrators; completes ``protocol``."""
     from domaincal.calibrators import load
     from domaincal.cli.console import say
     from domaincal.evaluation.protocols import evaluate_fitted
@@ -214,22 +223,56 @@ def _score_models(
         name = path.stem if path.stem not in fitted else str(path)
         fitted[name] = load(path)
         if fitted[name].data_fingerprint_ == source.data.fingerprint():
-            say(f"warning: {path} was fitted on these very rows; its scores are too good.",
+            say(f"warning: {path} was fitted on these rows; its scores are too optimistic.",
                 err=True)  # fmt: skip
     return evaluate_fitted(fitted, source.data, ood=protocol["ood"], n_bins=protocol["n_bins"])
 
 
-def _sentence(protocol: dict[str, Any], *, has_domains: bool) -> str:
-    """What was fitted and what was scored."""
+def _print_results(
+    source: "InputData",
+    protocol: dict[str, Any],
+    table: "pd.DataFrame",
+    gate: "Gate | None",
+    *,
+    as_json: bool,
+) -> None:
+    """Print the results table, means over domains, comparisons of methods and the gate."""
+    from dataclasses import asdict
+
+    from domaincal.cli.console import print_json, records
+    from domaincal.cli.options import described
+    from domaincal.cli.tables import print_evaluation
+    from domaincal.evaluation import summary_table
+    from domaincal.metrics import compare_last
+
+    means = summary_table(table)
+    comparisons = compare_last(table)
+    if not as_json:
+        sentence = _protocol_sentence(protocol, has_domains=source.data.domains is not None)
+        print_evaluation(sentence, table, means, comparisons, gate, n_bins=protocol["n_bins"])
+        return
+    content = {
+        "data": described(source.path, source.data),
+        "protocol": protocol,
+        "table": records(table),
+        "means": records(means),
+        "comparisons": [{"kind": kind, **found._asdict()} for kind, found in comparisons],
+        "gate": None if gate is None else {**asdict(gate), "holds": gate.holds},
+    }
+    print_json("evaluation", content)
+
+
+def _protocol_sentence(protocol: dict[str, Any], *, has_domains: bool) -> str:
+    """Sentence that says which rows were fitted and which were scored."""
     if protocol["protocol"] == "models":
         return "Scored on all rows."
     by_group, ood = protocol["split"] == "group", protocol["ood"]
     if protocol["protocol"] == "leave one domain out":
-        groups = ", on groups that they had not seen" if by_group else ""
-        return f"Each domain was scored by methods fitted on all others{groups}."
+        groups = ", on groups that were not fitted" if by_group else ""
+        return f"Each domain was scored with methods fitted on all other domains{groups}."
     if by_group:
         where = "InD domains" if ood else "all domains"
-        others = ", in InD and OOD ones" if ood else ""
+        others = ", in InD and OOD domains" if ood else ""
         return (
             f"Fitted on a random half of the groups, in {where}; scored on the other half{others}."
         )

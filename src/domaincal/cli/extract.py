@@ -14,35 +14,37 @@ from domaincal.cli.image_options import (
 from domaincal.cli.options import json_option, seed_option
 
 if TYPE_CHECKING:
-    from domaincal.vision.corruptions.corruption_set import Constants
+    from domaincal.vision.corruptions.catalogue import Constants
     from domaincal.vision.extraction.mixed_precision import Precision
 
 
-@click.command(short_help="Logits and features of images, by a network.", epilog=DATASET_HELP)
+@click.command(short_help="Write a network's logits and features of images.", epilog=DATASET_HELP)
 @dataset_argument
 @path_argument
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("output", type=click.Path(path_type=Path))
 @click.option(
     "--network", required=True,
-    help="A file of domaincal train; or the name of a network whose weights timm has: resnet-50, "
-    "efficientnet-b1, bit-m-r50, vit-base and so on.",
+    help="File of domaincal train, or the name of a network with pretrained weights in timm: "
+    "resnet-50, efficientnet-b1, bit-m-r50, vit-base and so on.",
 )  # fmt: skip
 @click.option(
-    "--split", help="Of the data set: val, train, test, ...; of rxrx1 also val,test. "
+    "--split",
+    help="Split of the data set: val, train, test, ...; for rxrx1 also val,test. "
     "[default: the one for evaluation]",
-)  # fmt: skip
+)
 @click.option(
     "--corrupt", "constants", type=click.Choice(["imagenet", "tiny-imagenet", "cifar"]),
     help="Show every image in 76 domains: clean, and under 15 corruptions at 5 severities, with "
-    "the constants that were published for images of 224, 64 or 32 px.",
+    "the constants published for images of 224, 64 or 32 px.",
 )  # fmt: skip
 @click.option(
     "--batch-size", type=click.IntRange(min=1),
-    help="Images that the network sees at a time. [default: 256 on a GPU, 16 elsewhere]",
+    help="Number of images in a batch. [default: 256 on a GPU, 16 on the CPU]",
 )  # fmt: skip
 @click.option(
     "--precision", type=click.Choice(["float32", "float16", "bfloat16"]),
-    help="Of all layers but the last. [default: float16 on a GPU, float32 elsewhere]",
+    help="Precision of all layers except the last. [default: float16 on a GPU, float32 on the "
+    "CPU]",
 )  # fmt: skip
 @device_options
 @seed_option
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
 def extract(
     dataset: str,
     path: Path,
-    store: Path,
+    output: Path,
     network: str,
     split: str | None,
     constants: "Constants | None",
@@ -61,10 +63,10 @@ def extract(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Show the images of a data set to a network; its logits and features become a STORE.
+    """Show the images of a data set to a network, and write its logits and features to OUTPUT.
 
-    DATASET and PATH name the images. If it is cut off, the same command goes on. --seed is that of
-    --corrupt.
+    DATASET and PATH name the images. OUTPUT is a store, a folder. If the command is interrupted,
+    run it again to resume. --seed is the seed of --corrupt.
 
     \b
     Examples:
@@ -81,32 +83,34 @@ def extract(
     from domaincal.vision.extraction.extract import extract as extract_rows
 
     named = parse_dataset(dataset)
-    require_output(store, force=False, grows=True)
+    require_output(output, force=False, grows=True)
     images = named.open(path, split)
-    shown = load_network(network) if Path(network).suffix == ".safetensors" else None
-    shown = create_network(network, pretrained=True) if shown is None else shown
+    is_file = Path(network).suffix == ".safetensors"
+    opened = load_network(network) if is_file else create_network(network, pretrained=True)
     with progress("extracting", unit="images") as track:
-        done = extract_rows(
-            shown, images, store, batch_size=batch_size, precision=precision, device=device,
-            corruptions=None if constants is None else Corruptions(constants, seed=seed),
+        extraction = extract_rows(
+            opened, images, output, batch_size=batch_size, precision=precision, device=device,
+            corruptions=None if constants is None else Corruptions(constants, random_state=seed),
             n_jobs=jobs, track=track,
         )  # fmt: skip
+    n_rows, n_kept = extraction.n_rows, extraction.n_kept
     if as_json:
         print_json(
             "extraction",
             {
-                "output": str(store), "n_rows": done.n_rows, "n_kept": done.n_kept,
-                "seconds": done.seconds, "images_per_second": done.rate, "device": done.device,
-                "precision": done.precision, "provenance": done.store.provenance,
+                "output": str(output), "n_rows": n_rows, "n_kept": n_kept,
+                "seconds": extraction.seconds, "images_per_second": extraction.rate,
+                "device": extraction.device, "precision": extraction.precision,
+                "provenance": extraction.store.provenance,
             },
         )  # fmt: skip
         return
-    if done.n_kept == done.n_rows:
-        say(f"{store} has all {done.n_rows} rows already")
+    if n_kept == n_rows:
+        say(f"{output} already has all {n_rows} rows")
         return
-    kept = f", {done.n_kept} were there" if done.n_kept else ""
+    kept = f", {n_kept} already existed" if n_kept else ""
     say(
-        f"{done.n_rows - done.n_kept} images in {done.seconds:.1f} s ({done.rate:.0f} images/s, "
-        f"{done.precision} on {done.device}){kept}; {store} has {done.n_rows} rows, "
-        f"{size_of(store)}"
+        f"{n_rows - n_kept} images in {extraction.seconds:.1f} s ({extraction.rate:.0f} images/s, "
+        f"{extraction.precision} on {extraction.device}){kept}; {output} has {n_rows} rows, "
+        f"{size_of(output)}"
     )

@@ -20,7 +20,7 @@ from domaincal.cli.options import (
 @output_option(required=True, text="File of the calibrator, .safetensors.")
 @click.option(
     "--method",
-    help="What to fit. [default: md-ts; md-ts:features=logits where DATA has no features]",
+    help="Method to fit. [default: md-ts; md-ts:features=logits if DATA has no features]",
 )
 @click.option("--head", help="Head of md-ts: ols, ridge, huber, krr or knn.")
 @probabilities_option
@@ -43,36 +43,42 @@ def fit(
       domaincal fit scores.csv -o model.safetensors --method ts
       domaincal fit scores.npz -o model.safetensors --method md-ts:target=log:fit_intercept=true
     """
-    from domaincal._specs import Spec
     from domaincal.cli.console import print_json, say, working
     from domaincal.cli.inspect import model_facts
-    from domaincal.cli.method_options import default_method, parse_method, require_needs
+    from domaincal.cli.method_options import default_method, parse_method, require_inputs
     from domaincal.cli.options import described, read_input, require_output, size_of
     from domaincal.cli.tables import print_model
     from domaincal.errors import InputError
-    from domaincal.evaluation.fitting import fitted_to
 
-    if head is not None:
-        spec = Spec.parse(method or "md-ts")
-        if spec.name != "md-ts" or "head" in spec.keys(()):
-            raise click.UsageError("--head is for --method md-ts, and is given once.")
-    elif method is not None:
-        parse_method(method)  # what is wrong with it, before the data are read
+    _check_method(method, head)
     if output.suffix != ".safetensors":
         raise InputError(f"{output} must end in .safetensors, the format of calibrators.")
     require_output(output, force=force)
     source = read_input(data, probabilities=probabilities)
-    source.require("labels", why="from which a calibrator learns")
-    written = method or default_method(source.data)
-    written += "" if head is None else f":head={head}"
-    calibrator = parse_method(written)
-    require_needs(calibrator, written, source)
-    with working(f"fitting {written}"):
-        fitted = fitted_to(calibrator, source.data)
-    fitted.save(output)
+    source.require("labels", needed_by="fit")
+    method = method or default_method(source.data)
+    method += "" if head is None else f":head={head}"
+    calibrator = parse_method(method)
+    require_inputs(calibrator, method, source)
+    with working(f"fitting {method}"):
+        calibrator.fit(source.data)
+    calibrator.save(output)
     if as_json:
-        content = {"output": str(output), "calibrator": model_facts(fitted)}
+        content = {"output": str(output), "calibrator": model_facts(calibrator)}
         print_json("fit", {**content, "data": described(data, source.data)})
         return
-    print_model(fitted)
+    print_model(calibrator)
     say(f"written to {output} ({size_of(output)})")
+
+
+def _check_method(method: str | None, head: str | None) -> None:
+    """Raise an error for wrong options before the data are read."""
+    from domaincal._specs import Spec
+    from domaincal.cli.method_options import parse_method
+
+    spec = Spec.parse(method or "md-ts")
+    if head is not None and spec.name != "md-ts":
+        raise click.UsageError("--head is an option of md-ts; leave it out, or use --method md-ts.")
+    if head is not None and "head" in spec.keys(()):
+        raise click.UsageError("--method names a head already; leave out --head.")
+    parse_method(method or "md-ts")

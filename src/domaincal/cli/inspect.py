@@ -7,22 +7,22 @@ import click
 
 from domaincal.cli.options import DATA_HELP, json_option, probabilities_option
 
-# What was learned that a document can hold; heads and maps are in the file.
-_NUMBERS = (
+# Learned attributes for JSON documents; heads and maps are too large.
+_LEARNED = (
     "temperature_", "standard_error_", "domain_temperatures_", "domain_standard_errors_",
     "clip_", "head_parameters_", "head_rows_",
 )  # fmt: skip
 
 
-@click.command(short_help="What is in a file, and what is odd about it.", epilog=DATA_HELP)
+@click.command(short_help="Describe a file and list possible problems.", epilog=DATA_HELP)
 @click.argument("path", type=click.Path(path_type=Path))
 @probabilities_option
-@click.option("--verify", is_flag=True, help="Compare checksums (of a store, of .parquet).")
+@click.option("--verify", is_flag=True, help="Compare the checksums of a store or a .parquet file.")
 @json_option
 def inspect(path: Path, probabilities: bool, verify: bool, as_json: bool) -> None:
-    """Say what is in a file, domain by domain, and what is odd about it.
+    """Describe a file, domain by domain, and list possible problems.
 
-    PATH is a file of rows, of a calibrator (domaincal fit) or of a network (domaincal train).
+    PATH is a data file, a calibrator (from domaincal fit) or a network (from domaincal train).
 
     \b
     Examples:
@@ -31,42 +31,20 @@ def inspect(path: Path, probabilities: bool, verify: bool, as_json: bool) -> Non
       domaincal inspect model.safetensors
       domaincal inspect network.safetensors
     """
-    from dataclasses import asdict
+    from domaincal.vision.networks.header import is_network
 
-    from domaincal import io
-    from domaincal.cli.console import print_json, records, working
-    from domaincal.cli.tables import print_inspection, print_model, print_network
-    from domaincal.vision.networks.header import NetworkHeader, is_network
-
-    texts = _texts(path)
-    if is_network(texts):
-        network = NetworkHeader.from_texts(texts, path)
-        if as_json:
-            content = {"path": str(path), "n_classes": network.n_classes, **asdict(network)}
-            print_json("network", content)
-        else:
-            print_network(path, network)
-        return
-    if "domaincal" in texts:
-        from domaincal.calibrators import load
-
-        calibrator = load(path)
-        if as_json:
-            print_json("calibrator", {"path": str(path), **model_facts(calibrator)})
-        else:
-            print_model(calibrator)
-        return
-    with working(f"reading {path}"):
-        found = io.inspect(path, probabilities=probabilities, verify=verify)
-    if as_json:
-        domains = records(found.domains)
-        print_json("inspection", {**asdict(found), "domains": domains})
+    metadata = _metadata(path)
+    if is_network(metadata):
+        _inspect_network(path, metadata, as_json=as_json)
+    elif "domaincal" in metadata:
+        _inspect_calibrator(path, as_json=as_json)
     else:
-        print_inspection(found)
+        _inspect_data(path, probabilities=probabilities, verify=verify, as_json=as_json)
 
 
 def model_facts(calibrator: Any) -> dict[str, Any]:
-    """The calibrator of a document."""
+    """Parameters and learned numbers of a calibrator, for JSON documents."""
+    learned = {name: getattr(calibrator, name) for name in _LEARNED if hasattr(calibrator, name)}
     return {
         "class": type(calibrator).__name__,
         "parameters": calibrator.get_params(deep=False),
@@ -75,14 +53,55 @@ def model_facts(calibrator: Any) -> dict[str, Any]:
         "fitted_on": calibrator.data_fingerprint_,
         "learned": {
             name.removesuffix("_"): value.to_dict() if hasattr(value, "to_dict") else value
-            for name, value in ((name, getattr(calibrator, name)) for name in calibrator._learned)
-            if name in _NUMBERS
+            for name, value in learned.items()
         },
     }
 
 
-def _texts(path: Path) -> dict[str, str]:
-    """What tells the kinds of ``.safetensors`` files apart."""
+def _inspect_network(path: Path, metadata: dict[str, str], *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from domaincal.cli.console import print_json
+    from domaincal.cli.tables import print_network
+    from domaincal.vision.networks.header import NetworkHeader
+
+    network = NetworkHeader.from_texts(metadata, path)
+    if as_json:
+        content = {"path": str(path), "n_classes": network.n_classes, **asdict(network)}
+        print_json("network", content)
+    else:
+        print_network(path, network)
+
+
+def _inspect_calibrator(path: Path, *, as_json: bool) -> None:
+    from domaincal.calibrators import load
+    from domaincal.cli.console import print_json
+    from domaincal.cli.tables import print_model
+
+    calibrator = load(path)
+    if as_json:
+        print_json("calibrator", {"path": str(path), **model_facts(calibrator)})
+    else:
+        print_model(calibrator)
+
+
+def _inspect_data(path: Path, *, probabilities: bool, verify: bool, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from domaincal import io
+    from domaincal.cli.console import print_json, records, working
+    from domaincal.cli.tables import print_inspection
+
+    with working(f"reading {path}"):
+        found = io.inspect(path, probabilities=probabilities, verify=verify)
+    if as_json:
+        print_json("inspection", {**asdict(found), "domains": records(found.domains)})
+    else:
+        print_inspection(found)
+
+
+def _metadata(path: Path) -> dict[str, str]:
+    """Metadata of a ``.safetensors`` file, which tell its content; empty for other files."""
     if path.suffix != ".safetensors" or not path.is_file():
         return {}
     from domaincal._files import read_tensor_metadata

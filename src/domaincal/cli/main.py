@@ -1,4 +1,4 @@
-"""Entry point ``domaincal``: the verbs, and one line for everything that may go wrong."""
+"""Entry point ``domaincal``: the verbs, and errors in one line."""
 
 from typing import Any
 
@@ -19,7 +19,10 @@ from domaincal.errors import DomaincalError
 
 
 class _Verbs(click.Group):
-    """Verbs in the order of a day's work; errors in one line, on stderr, with exit status 1."""
+    """Group of verbs, listed in the order of use.
+
+    Errors of domaincal and of the system become one line on stderr and exit status 1.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -31,11 +34,11 @@ class _Verbs(click.Group):
         except DomaincalError as error:
             raise _failure(str(error)) from error
         except OSError as error:
-            place = f"{error.filename}: " if error.filename else ""
-            raise _failure(f"{place}{error.strerror or error}") from error
+            path = f"{error.filename}: " if error.filename else ""
+            raise _failure(f"{path}{error.strerror or error}") from error
         except MemoryError as error:
             raise _failure(
-                f"not enough memory ({error}); use a machine with more, or fewer rows."
+                f"not enough memory ({error}); use fewer rows, or a machine with more memory."
             ) from error
 
 
@@ -46,13 +49,12 @@ def _failure(message: str) -> click.ClickException:
 @click.group(
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Try it: domaincal demo. "
-    "Exit status: 0 success, 1 error, 2 wrong usage, 3 a gate (evaluate --fail-above) that did "
-    "not hold.",
+    epilog="To try it: domaincal demo. "
+    "Exit status: 0 success, 1 error, 2 wrong usage, 3 failed gate (evaluate --fail-above).",
 )
 @click.version_option(package_name="domaincal")
 def main() -> None:
-    """Confidence that means what it says, in every domain and in the next one."""
+    """Calibrate the confidence of a classifier in every domain, seen or unseen."""
 
 
 for _verb in (demo, inspect, convert, fit, apply, evaluate, train, extract, corrupt, reproduce):

@@ -1,4 +1,4 @@
-"""Methods on the command line: ``md-ts:head=ridge:target=log``."""
+"""Methods on the command line, such as ``md-ts:head=ridge:target=log``."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ METHODS_HELP = (
 
 
 def parse_method(text: str) -> Any:
-    """A calibrator from its name and parameters; a wrong one is wrong usage."""
+    """Calibrator of a method; a wrong name or parameter is wrong usage."""
     from domaincal._specs import Spec
     from domaincal.calibrators.registry import calibrator_from_spec
     from domaincal.errors import InputError
@@ -29,33 +29,33 @@ def parse_method(text: str) -> Any:
 
 
 def parse_methods(text: str) -> dict[str, Any]:
-    """Calibrators by what was written, separated by commas."""
+    """Calibrators of methods that are separated by commas, by the text of each method."""
     from domaincal._specs import split_specs
 
-    written = split_specs(text)
-    if not written:
-        raise click.UsageError("--methods is empty; name at least one, e.g. --methods msp,ts.")
-    if len(set(written)) < len(written):
-        raise click.UsageError("--methods names a method twice; leave one out.")
-    return {part: parse_method(part) for part in written}
+    methods = split_specs(text)
+    if not methods:
+        raise click.UsageError("--methods is empty; name at least one, such as --methods msp,ts.")
+    if len(set(methods)) < len(methods):
+        raise click.UsageError("--methods names a method twice; remove one of them.")
+    return {method: parse_method(method) for method in methods}
 
 
 def default_method(data: "CalibrationData") -> str:
-    """MD-TS, from the logits where there are no features."""
+    """MD-TS; on the logits if the data have no features."""
     return "md-ts" if data.features is not None else "md-ts:features=logits"
 
 
 def default_methods(data: "CalibrationData") -> str:
-    """The paper's comparison, as far as the data allow it."""
+    """MSP, TS and, if the data have domains, MD-TS."""
     return "msp,ts" if data.domains is None else f"msp,ts,{default_method(data)}"
 
 
-def require_needs(calibrator: Any, written: str, source: "InputData") -> None:
-    """Refuse a method whose fit needs what the file does not have."""
+def require_inputs(calibrator: Any, method: str, source: "InputData") -> None:
+    """Raise an error if the file does not have the arrays that the method needs for a fit."""
     from domaincal._specs import Spec
 
-    name = Spec.parse(written).name
+    name = Spec.parse(method).name
     if name in ("domain-ts", "md-ts"):
-        source.require("domains", why=f"which {name} needs; choose another --method, such as ts")
+        source.require("domains", needed_by=name, alternative="choose another method, such as ts")
     if name == "md-ts" and calibrator.features is None:
-        source.require("features", why=f"which {written} needs; add :features=logits to do without")
+        source.require("features", needed_by=method, alternative=f"use {method}:features=logits")

@@ -1,4 +1,4 @@
-"""Options that several verbs share."""
+"""Arguments, options and checks that several verbs share."""
 
 import os
 from collections.abc import Callable
@@ -14,70 +14,75 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 DATA_HELP = (
-    "DATA is .npz, .parquet, .csv, .safetensors, .pt, a store or a folder of .npy: arrays logits "
-    "(or probabilities), labels, features, domains, groups; columns logit_* (or prob_*), "
-    "feature_*, label, domain, group."
+    "A data file is .npz, .parquet, .csv, .safetensors, .pt, a store or a folder of .npy. It has "
+    "arrays logits (or probabilities), labels, features, domains, groups; or columns logit_* (or "
+    "prob_*), feature_*, label, domain, group."
 )
 
 data_argument = click.argument("data", type=click.Path(path_type=Path))
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document in place of tables."
+    "--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."
 )
-force_option = click.option("--force", is_flag=True, help="Replace what is there.")
+force_option = click.option("--force", is_flag=True, help="Replace an existing output.")
 probabilities_option = click.option(
-    "--probabilities", is_flag=True, help="What the file calls logits are probabilities."
+    "--probabilities", is_flag=True, help="Treat the logits of the file as probabilities."
 )
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed."
-)
-
-jobs_option = click.option(
-    "--jobs", type=click.IntRange(min=1), help="Processes. [default: one for each core]"
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True,
+    help="Seed of the random numbers.",
 )  # fmt: skip
+jobs_option = click.option(
+    "--jobs", type=click.IntRange(min=1), help="Number of processes. [default: one for each core]"
+)
 
 
 def output_option(*, required: bool, text: str) -> Callable[[F], F]:
-    """Where to write."""
+    """The option -o/--output."""
     return click.option(
         "-o", "--output", type=click.Path(path_type=Path), required=required, help=text
     )
 
 
 def results_option(default: str) -> Callable[[F], F]:
-    """The folder of an experiment's results."""
+    """The option -o/--output of verbs that run experiments."""
     return click.option(
         "-o", "--output", type=click.Path(path_type=Path), default=Path(default),
-        show_default=True, help="Folder of the results; an earlier one goes on.",
+        show_default=True, help="Folder of the results; an interrupted run in it continues.",
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class InputData:
-    """The data of a file, with the names of ignored columns."""
+    """Data of a file, with the names of ignored columns."""
 
     path: Path
     data: "CalibrationData"
     ignored: tuple[str, ...]
 
-    def require(self, array: str, *, why: str) -> None:
-        """Refuse rows without ``array``: the name that was expected, and those that were found."""
+    def require(self, array: str, *, needed_by: str, alternative: str = "") -> None:
+        """Raise an error if the file does not have ``array``."""
         if getattr(self.data, array) is None:
             from domaincal.errors import InputError
 
-            raise InputError(self.lacks(array) + f", {why}.")
+            other = f", or {alternative}" if alternative else ""
+            raise InputError(
+                f"{self.path} has no {array}, which {needed_by} needs; add {self.names_of(array)}"
+                f"{other}."
+            )
 
-    def lacks(self, array: str) -> str:
-        """Text that says which array is missing, and which columns were ignored."""
+    def names_of(self, array: str) -> str:
+        """Names under which a file can hold ``array``, and names that were ignored."""
         from domaincal._wording import few
 
         found = few(map(repr, self.ignored), 8)
-        others = f" (there are {found}, which are ignored)" if found else ""
-        column = {"features": "feature_*"}.get(array, array.removesuffix("s"))
-        return f"{self.path} has no {array}, an array of that name or the column {column!r}{others}"
+        ignored = f" (ignored: {found})" if found else ""
+        columns = {"features": "columns 'feature_*'"}
+        column = columns.get(array, f"a column {array.removesuffix('s')!r}")
+        return f"an array {array!r} or {column}{ignored}"
 
 
 def read_input(path: Path, *, probabilities: bool) -> InputData:
-    """Read rows, with a word on logits that look like something else."""
+    """Read a data file; warn if its logits look like probabilities."""
     from domaincal.cli.console import say, working
     from domaincal.io.formats import read_raw
     from domaincal.io.inspection import look_like_probabilities
@@ -98,7 +103,7 @@ def read_input(path: Path, *, probabilities: bool) -> InputData:
 
 
 def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
-    """Fail before the work is done, not after it: the place is free, and can be written."""
+    """Fail early if the output exists (unless ``force`` or ``grows``) or cannot be written."""
     from domaincal.errors import InputError
 
     if path.exists() and not (force or grows):
@@ -106,11 +111,11 @@ def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent}; create it.")
     if not os.access(path.parent, os.W_OK):
-        raise InputError(f"the folder {path.parent} cannot be written to; choose another.")
+        raise InputError(f"the folder {path.parent} cannot be written to; choose another one.")
 
 
 def described(path: Path, data: "CalibrationData") -> dict[str, Any]:
-    """The data of a document."""
+    """Size and fingerprint of the data, for JSON documents."""
     return {
         "path": str(path),
         "n_rows": len(data),
@@ -122,7 +127,7 @@ def described(path: Path, data: "CalibrationData") -> dict[str, Any]:
 
 
 def size_of(path: Path) -> str:
-    """Bytes of a file or folder, for people."""
+    """Size of a file or folder, such as ``3.9 kB``."""
     files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
     size = float(sum(p.stat().st_size for p in files))
     for unit in ("bytes", "kB", "MB"):

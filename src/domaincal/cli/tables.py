@@ -1,4 +1,4 @@
-"""Results as tables on a terminal."""
+"""Results as text and tables."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 _KINDS = ("InD", "OOD")
 _LEGEND = (
-    "Floor: ECE that a calibrated model would have; excess: ECE less floor; gap: |mean confidence "
-    "- accuracy|; all in %."
+    "Floor: expected ECE of a calibrated model; excess: ECE - floor; gap: |mean confidence - "
+    "accuracy|. All but NLL in %."
 )
-# More domains than that are left to --json, but for the worst.
+# Of more domains, only the worst are printed; --json has all.
 _SHOWN_DOMAINS = 60
 _WORST_DOMAINS = 20
 _SHOWN_NAMES = 12
@@ -36,14 +36,15 @@ def print_evaluation(
     *,
     n_bins: int,
 ) -> None:
-    """ECE of each domain and method, all scores over domains, comparisons, the gate."""
+    """Print ECE of each domain and method, means over domains, comparisons and the gate."""
     say(sentence)
     accuracy = table.drop_duplicates("domain").set_index("domain")["accuracy"]
     worst = _worst_domains(table)
     title = f"ECE of each domain in %, {n_bins} bins"
     if len(worst) < table["domain"].nunique():
         say(
-            f"Shown: the worst {len(worst)} of {table['domain'].nunique()} domains; --json has all."
+            f"Shown: the worst {len(worst)} of {table['domain'].nunique()} domains; --json prints "
+            "all."
         )
     shown = table[table["domain"].isin(worst)]
     print_table(_ece_table(shown, title, {"accuracy %": accuracy.map(_percent)}))
@@ -56,22 +57,23 @@ def print_evaluation(
 
 
 def print_inspection(found: "Inspection") -> None:
-    """What is in a file."""
+    """Print the contents of a data file."""
     features = "no features" if found.n_features is None else f"{found.n_features} features"
     say(
         f"{found.path} ({found.format}): {found.n_rows} rows, {found.n_classes} classes, "
         f"{features}, {len(found.domains)} domain{'s' if len(found.domains) > 1 else ''}"
     )
-    say("arrays: " + ", ".join(f"{name} ({kind})" for name, kind in found.arrays.items()))
-    if found.class_names is not None:
-        say("classes: " + few(found.class_names, _SHOWN_NAMES))
+    say("arrays: " + ", ".join(f"{name} ({dtype})" for name, dtype in found.arrays.items()))
+    for text, names in (("classes", found.class_names), ("features", found.feature_names)):
+        if names is not None:
+            say(f"{text}: {few(names, _SHOWN_NAMES)}")
     for key, value in found.provenance.items():
         say(f"{key}: {value}")
     say(f"fingerprint: {found.fingerprint}")
     if found.ignored:
         say("ignored: " + few(found.ignored, _SHOWN_NAMES))
-    table = _table("Domains, with the softmax as it is", "domain", "n", "accuracy %",
-                   "confidence %", "classes")  # fmt: skip
+    table = _table("Domains, before calibration", "domain", "n", "accuracy %", "confidence %",
+                   "classes")  # fmt: skip
     for row in records(found.domains.head(_SHOWN_DOMAINS)):
         table.add_row(
             _name(row["domain"]), str(row["n"]), _percent(row["accuracy"]),
@@ -79,35 +81,34 @@ def print_inspection(found: "Inspection") -> None:
         )  # fmt: skip
     print_table(table)
     if len(found.domains) > _SHOWN_DOMAINS:
-        say(f"{len(found.domains) - _SHOWN_DOMAINS} more domains: --json has all.")
-    for oddity in found.odd:
-        say(f"odd: {oddity}")
-    if not found.odd:
-        say("Nothing odd.")
+        say(f"and {len(found.domains) - _SHOWN_DOMAINS} more domains; --json prints all.")
+    for finding in found.findings:
+        say(f"finding: {finding}")
+    if not found.findings:
+        say("No problems found.")
 
 
 def print_model(calibrator: Any) -> None:
-    """What a calibrator has learned."""
+    """Print what a calibrator has learned."""
     say(repr(calibrator))
-    _print_facts({**calibrator._facts(), "fitted on": calibrator.data_fingerprint_})
+    _print_facts({**calibrator.summary(), "fitted on": calibrator.data_fingerprint_})
 
 
 def print_network(path: Path, network: "NetworkHeader") -> None:
-    """What a network is, what it expects of images, and how it was trained."""
+    """Print the architecture, classes, image size and training of a network."""
     say(f"{path} (network): {network.name}")
     names = network.class_names
-    shown = (
+    classes = (
         "those of timm's weights" if names is None else f"{len(names)}: {few(names, _SHOWN_NAMES)}"
     )
-    made = {key.replace("_", " "): _fact(key, value) for key, value in network.provenance.items()}
+    origin = {key.replace("_", " "): _fact(key, value) for key, value in network.provenance.items()}
     trained = {} if "epochs" in network.provenance else {"trained": "no"}
-    _print_facts({
-        "classes": shown, "side": f"{network.preprocessing['side']} px", **made, **trained
-    })  # fmt: skip
+    side = f"{network.preprocessing['side']} px"
+    _print_facts({"classes": classes, "side": side, **origin, **trained})
 
 
 def _fact(key: str, value: Any) -> str:
-    """One entry of a network's provenance, for people."""
+    """Text of one entry of a network's provenance."""
     if key == "accuracy":
         return "not measured" if value is None else f"{_percent(value)}%"
     if isinstance(value, dict):
@@ -160,7 +161,7 @@ def _means_table(means: pd.DataFrame) -> Table:
 
 
 def _worst_domains(table: pd.DataFrame) -> list[Any]:
-    """All domains, or those where the last method has the largest ECE."""
+    """All domains or, if there are many, those where the last method has the largest ECE."""
     if table["domain"].nunique() <= _SHOWN_DOMAINS:
         return list(table["domain"].unique())
     last = table[table["method"] == table["method"].iloc[-1]]
@@ -176,7 +177,7 @@ def _table(title: str, first: str, *columns: str) -> Table:
 
 
 def _name(name: object) -> str:
-    """A name as it is, not as markup."""
+    """Name with the markup of rich escaped."""
     return escape(printable(name))
 
 

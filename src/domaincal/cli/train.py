@@ -15,7 +15,7 @@ from domaincal.cli.options import force_option, json_option, seed_option
 
 if TYPE_CHECKING:
     from domaincal.vision.networks.create_network import Stem
-    from domaincal.vision.training.train import Schedule
+    from domaincal.vision.training.learning_rates import Schedule
 
 
 @click.command(short_help="Train or fine-tune a network on images.", epilog=DATASET_HELP)
@@ -25,44 +25,46 @@ if TYPE_CHECKING:
 @click.option(
     "--network", required=True,
     help="resnet-50, resnext-50, densenet-121, bit-m-r50, efficientnet-b1, vit-small, vit-base, or "
-    "a name of timm's.",
+    "the name of another network of timm.",
 )  # fmt: skip
 @click.option(
-    "--pretrained", is_flag=True, help="Start from the weights that timm has, not at random."
+    "--pretrained", is_flag=True, help="Start from timm's pretrained weights, not random ones."
 )
-@click.option("--split", help="Of the data set, to learn. [default: train, where there are splits]")
+@click.option("--split", help="Split to train on. [default: train, if the data set has splits]")
 @click.option(
     "--validation-split",
-    help="Of the data set, to measure the accuracy after each epoch. [default: none]",
-)  # fmt: skip
+    help="Split on which the accuracy is measured after each epoch. [default: none]",
+)
 @click.option(
-    "--side", type=click.IntRange(min=1), help="Of images in px. [default: the network's]"
+    "--side", type=click.IntRange(min=1), help="Side of the images in px. [default: the network's]"
 )
 @click.option(
     "--stem", type=click.Choice(["standard", "small"]), default="standard", show_default=True,
-    help="small: for images of 32 to 96 px.",
+    help="First layer of the network; small is for images of 32 to 96 px.",
 )  # fmt: skip
 @click.option(
     "--epochs", type=click.IntRange(min=1), default=25, show_default=True,
-    help="How often every image is seen.",
+    help="Number of passes over the images.",
 )  # fmt: skip
 @click.option(
     "--batch-size", type=click.IntRange(min=2), default=256, show_default=True,
-    help="Images of a step.",
+    help="Number of images in a step.",
 )  # fmt: skip
-@click.option("--learning-rate", type=float, default=0.1, show_default=True, help="The largest.")
+@click.option(
+    "--learning-rate", type=float, default=0.1, show_default=True, help="Largest learning rate."
+)
 @click.option(
     "--schedule", type=click.Choice(["one-cycle", "cosine"]), default="one-cycle",
-    show_default=True, help="How the learning rate falls to 0; one-cycle rises before.",
+    show_default=True, help="Schedule of the learning rate: both end at 0, one-cycle rises first.",
 )  # fmt: skip
 @click.option(
     "--weight-decay", type=float, default=5e-4, show_default=True,
-    help="Of matrices and kernels.",
+    help="Weight decay of matrices and kernels.",
 )  # fmt: skip
-@click.option("--clip-norm", type=float, help="Shorten longer gradients to this.")
+@click.option("--clip-norm", type=float, help="Largest norm of the gradient. [default: none]")
 @click.option(
     "--compile", "compiled", is_flag=True,
-    help="Let torch compile the network: a minute at first, then perhaps faster epochs.",
+    help="Compile the network with torch: takes a minute, and may speed up epochs on a GPU.",
 )  # fmt: skip
 @device_options
 @seed_option
@@ -91,10 +93,10 @@ def train(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Train a network on the images of a data set, into OUTPUT, a .safetensors file.
+    """Train a network on the images of a data set, and save it to OUTPUT, a .safetensors file.
 
-    DATASET and PATH name the images. Stochastic gradient descent, bfloat16 on a GPU, random crops
-    and reflections; the file says how it was trained.
+    DATASET and PATH name the images. Training uses stochastic gradient descent with random crops
+    and flips, in bfloat16 on a GPU. The file records all parameters.
 
     \b
     Examples:
@@ -118,28 +120,27 @@ def train(
         split = "train"
     images = named.open(path, split)
     validation = None if validation_split is None else named.open(path, validation_split)
-    made = create_network(
+    created = create_network(
         network, class_names=labels_and_classes(images)[1], side=side, stem=stem,
-        pretrained=pretrained, seed=seed,
+        pretrained=pretrained, random_state=seed,
     )  # fmt: skip
     with progress("training") as track:
-        done = train_network(
-            made, images, output, validation=validation, epochs=epochs, batch_size=batch_size,
+        training = train_network(
+            created, images, output, validation=validation, epochs=epochs, batch_size=batch_size,
             learning_rate=learning_rate, schedule=schedule, weight_decay=weight_decay,
-            clip_norm=clip_norm, compiled=compiled, device=device, n_jobs=jobs, seed=seed,
-            track=track,
+            clip_norm=clip_norm, compiled=compiled, device=device, n_jobs=jobs,
+            random_state=seed, track=track,
         )  # fmt: skip
+    history = training.history
     if as_json:
-        history = records(done.history)
-        provenance = done.network.provenance
+        provenance = training.network.provenance
         print_json(
-            "training", {"output": str(output), "provenance": provenance, "history": history}
+            "training",
+            {"output": str(output), "provenance": provenance, "history": records(history)},
         )
         return
-    last = done.history.iloc[-1]
-    measured = f", accuracy {100 * done.accuracy:.1f}%" if validation is not None else ""
+    accuracy = f", accuracy {100 * training.accuracy:.1f}%" if validation is not None else ""
     say(
-        f"{network}: {epochs} epochs of {len(images)} images in "
-        f"{done.history['seconds'].sum():.0f} s, loss {last['loss']:.3f}{measured}; {output} has "
-        f"{size_of(output)}"
+        f"{network}: {epochs} epochs of {len(images)} images in {history['seconds'].sum():.0f} s, "
+        f"loss {history['loss'].iloc[-1]:.3f}{accuracy}; {output} has {size_of(output)}"
     )

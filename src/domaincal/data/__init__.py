@@ -1,4 +1,4 @@
-"""Aligned arrays of one data set, how to split them, and logits from other scores."""
+"""CalibrationData, splits by rows, groups and domains, and logits from other scores."""
 
 from domaincal.data.calibration_data import CalibrationData, concatenate
 from domaincal.data.logits import logits_from_probabilities, logits_from_scores

@@ -1,4 +1,4 @@
-"""A short text that tells one set of rows from another."""
+"""Digests that identify the rows of a data set."""
 
 import hashlib
 import zlib
@@ -11,14 +11,15 @@ from domaincal._typing import Array
 if TYPE_CHECKING:
     from domaincal.data.calibration_data import CalibrationData
 
-# So many rows are read in full: a fit of gigabytes must not wait for a checksum of them.
-_ROWS = 1024
+# Rows of logits in the fingerprint. A digest of all logits would delay a fit on gigabytes.
+_N_SAMPLED_ROWS = 1024
 
 
 def fingerprint(logits: Array, labels: Array | None) -> str:
-    """From the shape of the logits, 1024 rows spread evenly, and the labels and their counts.
+    """Digest of the shape, of 1024 evenly spaced rows of logits and labels, and of label counts.
 
-    Logits count in single precision: rows that went through a csv file are the same rows.
+    Logits are converted to single precision, so that a round trip through a csv file does not
+    change the fingerprint.
 
     Examples
     --------
@@ -27,7 +28,7 @@ def fingerprint(logits: Array, labels: Array | None) -> str:
     False
     """
     n = len(logits)
-    rows = np.unique(np.linspace(0, n - 1, min(n, _ROWS)).round().astype(np.int64))
+    rows = np.unique(np.linspace(0, n - 1, min(n, _N_SAMPLED_ROWS)).round().astype(np.int64))
     digest = hashlib.sha256()
 
     def add(values: Array) -> None:
@@ -43,7 +44,7 @@ def fingerprint(logits: Array, labels: Array | None) -> str:
 
 
 def checksums(data: "CalibrationData") -> dict[str, str]:
-    """A checksum of all that each array holds: where a single changed row must be noticed."""
+    """Checksum of each array in full; unlike the fingerprint, it detects a change in any row."""
     found = {}
     for name in ("logits", "labels", "features", "domains", "groups"):
         values = getattr(data, name)

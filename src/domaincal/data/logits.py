@@ -1,9 +1,9 @@
-"""Logits of models that give something else; nothing is ever guessed from values."""
+"""Logits from the probabilities or binary scores of a model."""
 
 import numpy as np
 
 from domaincal._typing import ArrayLike, FloatArray
-from domaincal._validation import check_number, check_probabilities, real_array
+from domaincal._validation import check_number, check_probabilities, check_real_array
 from domaincal.errors import InputError
 
 
@@ -13,11 +13,11 @@ def logits_from_probabilities(probabilities: ArrayLike, *, floor: float = 1e-12)
     Parameters
     ----------
     probabilities : array, shape (n, n_classes)
-        Rows that sum to 1, within 0.02 for those that were rounded; the softmax of the logits sums
-        to 1 in any case.
+        Rows must sum to 1 within 0.02, which allows for rounded values. The softmax of the logits
+        sums to 1 exactly.
     floor : float, default 1e-12
-        Stands in for smaller probabilities, whose logarithm says more about rounding than about
-        the model: no row can cost more than ``-log(floor)`` (27.6 for the default) at T = 1.
+        Replaces smaller probabilities, whose logarithm depends on rounding more than on the model.
+        It limits the log loss of a row at T = 1 to ``-log(floor)``, 27.6 by default.
 
     Examples
     --------
@@ -31,7 +31,9 @@ def logits_from_probabilities(probabilities: ArrayLike, *, floor: float = 1e-12)
 
 
 def logits_from_scores(scores: ArrayLike) -> FloatArray:
-    """Two-class logits ``(0, s)`` of a binary classifier's score, ``P(y=1) = 1 / (1 + exp(-s))``.
+    """Two-class logits ``(0, s)`` from the score ``s`` of a binary classifier.
+
+    The softmax of the logits gives ``P(y=1) = 1 / (1 + exp(-s))``.
 
     Parameters
     ----------
@@ -43,13 +45,13 @@ def logits_from_scores(scores: ArrayLike) -> FloatArray:
     >>> logits_from_scores([-1.5, 2.0]).tolist()
     [[0.0, -1.5], [0.0, 2.0]]
     """
-    s = real_array(scores, "scores").astype(np.float64)
+    s = check_real_array(scores, "scores").astype(np.float64)
     if s.ndim == 2 and s.shape[1] == 1:
         s = s[:, 0]
     if s.ndim != 1 or len(s) == 0:
         raise InputError(
-            f"scores must be a 1-D array with at least one score, got shape {s.shape}; arrays "
-            "with one column for each class are logits already."
+            f"scores must be a 1-D array with at least one score, got shape {s.shape}; an array "
+            "with one column for each class needs no conversion: use it as logits."
         )
     if not np.isfinite(s).all():
         row = int(np.argmin(np.isfinite(s)))

@@ -1,4 +1,4 @@
-"""Seeded splits of a data set by rows, by groups and by domains."""
+"""Splits of a data set by rows, groups and domains."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike
-from domaincal._validation import check_option, random_generator
+from domaincal._validation import check_option, check_random_state
 from domaincal._wording import few
 from domaincal.data.calibration_data import CalibrationData
 from domaincal.errors import InputError
@@ -21,15 +21,20 @@ def split_halves(
     by: SplitBy | None = None,
     random_state: int | np.random.Generator = 0,
 ) -> tuple[CalibrationData, CalibrationData]:
-    """A random half of every domain, and the other half; without domains, of all rows.
+    """Split every domain into two random halves; without domains, split all rows.
 
     Parameters
     ----------
     data : CalibrationData
     by : {"row", "group"}, optional
-        ``"group"``: whole groups, taken in random order, go to the half that has fewer rows of
-        their domains, so that no group is on both sides. By default so where the data have groups.
+        ``"group"`` keeps each group in one half: groups are taken in random order, and each goes
+        to the half that has fewer rows of its domains. The default is ``"group"`` if the data have
+        groups, else ``"row"``.
     random_state : int or Generator, default 0
+
+    Returns
+    -------
+    first, second : CalibrationData
 
     Examples
     --------
@@ -45,8 +50,8 @@ def split_halves(
 def half_mask(
     data: CalibrationData, *, by: SplitBy, random_state: int | np.random.Generator
 ) -> Array:
-    """Mask of the rows of the first half; see :func:`split_halves`."""
-    rng = random_generator(random_state)
+    """Mask of the rows in the first half of :func:`split_halves`."""
+    rng = check_random_state(random_state)
     first = np.zeros(len(data), bool)
     if by == "group":
         if data.groups is None:
@@ -61,20 +66,20 @@ def half_mask(
         rows = rng.permutation(np.flatnonzero(codes == k))
         first[rows[: (len(rows) + 1) // 2]] = True
     if first.all():
-        raise InputError("every domain has a single row; a half needs at least two.")
+        raise InputError("every domain has a single row; halves need a domain with at least two.")
     return first
 
 
 def _balanced_groups(data: CalibrationData, rng: np.random.Generator) -> Array:
-    """Rows of the groups of the first half: of every domain as nearly half as its groups allow."""
+    """Mask of the rows in the first half, which has whole groups and about half of each domain."""
     group, groups = data.group_codes
     if len(groups) < 2:
-        raise InputError("all rows are of one group; by='group' needs at least two.")
+        raise InputError("all rows are in one group; by='group' needs at least two groups.")
     domain, domains = data.domain_codes
     n_domains = len(domains)
     cells, counts = np.unique(group * n_domains + domain, return_counts=True)
     starts = np.searchsorted(cells, np.arange(len(groups) + 1) * n_domains)
-    surplus = np.zeros(n_domains)  # rows of the first half less those of the second
+    surplus = np.zeros(n_domains)  # rows of the first half minus rows of the second half
     first = np.zeros(len(groups), bool)
     for k in rng.permutation(len(groups)):
         own = slice(starts[k], starts[k + 1])
@@ -87,7 +92,7 @@ def _balanced_groups(data: CalibrationData, rng: np.random.Generator) -> Array:
 
 
 def resolve_split(data: CalibrationData, by: SplitBy | None) -> SplitBy:
-    """How to split: as asked; by default by groups where there are any, so that none leaks."""
+    """Resolve the default: ``"group"`` if the data have groups, else ``"row"``."""
     if by is None:
         return "row" if data.groups is None else "group"
     check_option(by, "by", ("row", "group"))
@@ -97,14 +102,19 @@ def resolve_split(data: CalibrationData, by: SplitBy | None) -> SplitBy:
 def split_domains(
     data: CalibrationData, ood: str | Iterable[Any]
 ) -> tuple[CalibrationData, CalibrationData]:
-    """Rows of the other domains (InD), and rows of the domains named in ``ood``.
+    """Split by domains into InD and OOD rows.
 
     Parameters
     ----------
     data : CalibrationData
     ood : domain, pattern, or list of them
-        A name, or a pattern such as ``"night-*"`` (``*``, ``?``, ``[abc]``), which also matches
-        integers as they are written.
+        Names of the OOD domains, or patterns such as ``"night-*"`` (``*``, ``?``, ``[abc]``). A
+        pattern is compared with the decimal digits of an integer domain.
+
+    Returns
+    -------
+    ind, ood : CalibrationData
+        Rows of the other domains, and rows of the OOD domains.
 
     Examples
     --------
@@ -116,49 +126,51 @@ def split_domains(
     >>> split_domains(data, "*-[12]")[1].domain_names.tolist()
     ['domain-1', 'domain-2']
     """
-    outside = rows_of(data, matching_domains(data, ood))
+    outside = rows_in_domains(data, matching_domains(data, ood))
     return data.select(~outside), data.select(outside)
 
 
-def rows_of(data: CalibrationData, domains: ArrayLike) -> Array:
-    """Which rows are of one of the domains."""
+def rows_in_domains(data: CalibrationData, domains: ArrayLike) -> Array:
+    """Mask of the rows in the given domains."""
     codes, names = data.domain_codes
     return np.asarray(np.isin(names, domains)[codes])
 
 
 def matching_domains(data: CalibrationData, ood: str | Iterable[Any]) -> Array:
-    """Domains of the data that ``ood`` names; at least one is named and one is not."""
+    """Domains that ``ood`` names or matches; at least one domain must match and one must not."""
     if not isinstance(ood, Iterable):
-        raise InputError(f"ood must be a domain, a pattern or a list, got {ood!r}; pass [{ood!r}].")
+        raise InputError(
+            f"ood must be a pattern or a list of domains, got {ood!r}; pass [{ood!r}]."
+        )
     names = data.domain_names
     chosen = np.zeros(len(names), bool)
     for asked in [ood] if isinstance(ood, str) else list(ood):
-        same = named_by(asked, names.tolist())
+        same = match_names(asked, names.tolist())
         if not same.any():
             raise InputError(
-                f"ood names {asked!r}, which is no domain of the data; its domains are "
+                f"ood contains {asked!r}, which matches no domain of the data; the domains are "
                 f"{few(map(str, names), 8)}."
             )
         chosen |= same
     if chosen.all() or not chosen.any():
         raise InputError(
-            f"ood names {'all' if chosen.all() else 'none'} of the {len(names)} domains; leave "
-            "at least one on each side."
+            f"ood matches {'all' if chosen.all() else 'none'} of the {len(names)} domains; leave "
+            "at least one domain on each side."
         )
     return names[chosen]
 
 
-def named_by(asked: Any, names: list[Any]) -> Array:
-    """Which names are meant: the very one, or those that match a pattern."""
+def match_names(asked: Any, names: list[Any]) -> Array:
+    """Mask of the names equal to ``asked``; if there are none, of those that match the pattern."""
     same = np.array([name == asked for name in names], bool)
     if not same.any() and isinstance(asked, str):
         same = np.array([fnmatchcase(str(name), asked) for name in names], bool)
     return same
 
 
-def drawn(names: Sequence[Any], n: int, seed: int) -> tuple[list[Any], list[Any]]:
-    """So many of the sorted names at random, and the others; both in their order."""
-    chosen = set(np.random.default_rng(seed).permutation(len(names))[:n].tolist())
+def draw_names(names: Sequence[Any], n: int, random_state: int) -> tuple[list[Any], list[Any]]:
+    """Draw ``n`` names at random; the drawn and the other names keep their order."""
+    chosen = set(np.random.default_rng(random_state).permutation(len(names))[:n].tolist())
     return (
         [name for k, name in enumerate(names) if k in chosen],
         [name for k, name in enumerate(names) if k not in chosen],
@@ -168,7 +180,7 @@ def drawn(names: Sequence[Any], n: int, seed: int) -> tuple[list[Any], list[Any]
 def leave_one_domain_out(
     data: CalibrationData,
 ) -> Iterator[tuple[Any, CalibrationData, CalibrationData]]:
-    """For each domain: its name, the rows of all others, and its own rows.
+    """Iterate over the domains: name, rows of all other domains, rows of the domain.
 
     Examples
     --------
@@ -186,8 +198,10 @@ def leave_one_domain_out(
 
 
 def domains_to_leave_out(data: CalibrationData) -> list[Any]:
-    """Names of the domains, of which there are at least two."""
+    """Names of the domains; raises an InputError if there is only one."""
     names: list[Any] = data.domain_names.tolist()
     if len(names) < 2:
-        raise InputError(f"leaving a domain out needs at least two, the data have only {names[0]}.")
+        raise InputError(
+            f"leaving a domain out needs at least two domains, but the data have only {names[0]!r}."
+        )
     return names

@@ -1,4 +1,4 @@
-"""Synthetic domains, and tables with a domain column."""
+"""Synthetic data with several domains, and tables with a domain column."""
 
 from domaincal.datasets.domain_table import DomainTable, read_domain_table
 from domaincal.datasets.synthetic import make_multi_domain

@@ -1,4 +1,4 @@
-"""Any table whose rows have a label and a domain."""
+"""Tables of numbers with a label column and a domain column."""
 
 import os
 from collections.abc import Sequence
@@ -15,19 +15,27 @@ from domaincal._wording import few
 from domaincal.errors import InputError
 from domaincal.io.csv import ChooseTypes, read_frame
 
-_CURE = "name it in exclude=[...], or encode it first"
+_NOT_NUMERIC_CURE = "name it in exclude=[...], or encode it as numbers"
 
 
 @dataclass(frozen=True)
 class DomainTable:
-    """What :func:`read_domain_table` read: rows to train a model of tables on.
+    """Rows of a table, for training a model; returned by :func:`read_domain_table`.
 
     Attributes
     ----------
     features : array of float, shape (n, n_features)
     labels : array of class indices, shape (n,)
-    class_names, feature_names : tuple of str
+    class_names : tuple of str
+        Sorted.
     domains : array of str, shape (n,)
+    feature_names : tuple of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> DomainTable(np.eye(2), np.array([0, 1]), ("a", "b"), np.array(["x", "y"]), ("f", "g"))
+    DomainTable(2 rows, 2 features, 2 classes, 2 domains)
     """
 
     features: FloatArray
@@ -54,25 +62,24 @@ def read_domain_table(
     features: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
 ) -> DomainTable:
-    r"""Read a table of numbers with a column for the label and one for the domain.
+    r"""Read a table with a label column, a domain column and numeric feature columns.
 
-    For logits and embeddings that a network has made, see :func:`domaincal.read`.
+    To read logits and features of a network, use :func:`domaincal.read`.
 
     Parameters
     ----------
     path : path
-        ``.csv``, also compressed (``.csv.gz``), or ``.parquet``.
+        A ``.csv`` file, which may be compressed (``.csv.gz``), or a ``.parquet`` file.
     label, domain : str
-        Names of columns, whatever they hold.
+        Columns of the label and of the domain; their values are read as text.
     features : sequence of str, optional
-        Columns of numbers; by default all but the label, the domain and `exclude`.
-    exclude : sequence of str
-        Columns that are no features, such as the number of a row.
+        Numeric columns; by default all columns except the label, the domain and ``exclude``.
+    exclude : sequence of str, default ()
+        Columns that are not features, such as a row number.
 
     Returns
     -------
     DomainTable
-        Classes are sorted by name.
 
     Examples
     --------
@@ -87,7 +94,7 @@ def read_domain_table(
     """
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"path={str(path)!r} is no file; give a .csv or .parquet table.")
+        raise InputError(f"path={str(path)!r} is not a file; pass a .csv or .parquet file.")
     chosen: list[str] = []
 
     def choose(columns: list[str]) -> dict[str, type]:
@@ -114,24 +121,26 @@ def _feature_columns(
     features: Sequence[str] | None,
     exclude: Sequence[str],
 ) -> list[str]:
-    """Columns of the features: those that are named, or all others."""
+    """Feature columns: the given ones, or all columns that are left."""
     given = [] if features is None else list(features)
     for name in (label, domain, *given, *exclude):
         if name not in columns:
             raise InputError(f"{path} has no column {name!r}; it has {few(columns)}.")
     chosen = given or [name for name in columns if name not in {label, domain, *exclude}]
     if not chosen:
-        raise InputError(f"{path} has no columns beside {label!r} and {domain!r}; add features.")
+        raise InputError(f"{path} has no columns besides {label!r} and {domain!r}; add features.")
     leaking = sorted({label, domain} & set(chosen))
     if leaking:
-        raise InputError(f"features names {leaking[0]!r}, which is the label or the domain.")
+        raise InputError(
+            f"features contains {leaking[0]!r}, which is the label or the domain; leave it out."
+        )
     return chosen
 
 
 def _read(path: Path, choose: ChooseTypes) -> pd.DataFrame:
-    """The chosen columns of a table."""
+    """Read the columns for which ``choose`` returns a type."""
     if path.suffix != ".parquet":
-        return read_frame(path, choose, cure=_CURE)[1]
+        return read_frame(path, choose, cure=_NOT_NUMERIC_CURE)[1]
     require("pyarrow.parquet", extra="parquet", purpose=".parquet")
     with decoding(path, "it must be a table in .csv (header, commas, UTF-8) or .parquet"):
         frame = pd.read_parquet(path)
@@ -144,29 +153,30 @@ def _read(path: Path, choose: ChooseTypes) -> pd.DataFrame:
             value = column.dropna().iloc[:1].tolist()
             raise InputError(
                 f"the column {name!r} contains {(value or [''])[0]!r}; it must hold numbers: "
-                f"{_CURE}."
+                f"{_NOT_NUMERIC_CURE}."
             )
     return frame[list(types)]
 
 
 def _texts(frame: pd.DataFrame, column: str, path: Path) -> Array:
-    """Names, as they are written."""
+    """Values of a column as text; raises an InputError for an empty value."""
     empty = (frame[column].isna() | (frame[column].astype(str) == "")).to_numpy()
     if empty.any():
         raise InputError(
-            f"the column {column!r} of {path} is empty in row {int(np.argmax(empty))}; fill it, or "
-            "drop the row."
+            f"the column {column!r} of {path} is empty in row {int(np.argmax(empty))}; fill the "
+            "value in, or drop the row."
         )
     return np.array(frame[column].astype(str).tolist())
 
 
 def _numbers(frame: pd.DataFrame, columns: Sequence[str], path: Path) -> FloatArray:
+    """Values of the columns; raises an InputError for a NaN, infinite or empty value."""
     numbers = frame[list(columns)].to_numpy(np.float64, na_value=np.nan)
     bad = ~np.isfinite(numbers)
     if bad.any():
         row, column = map(int, np.argwhere(bad)[0])
         raise InputError(
             f"the column {columns[column]!r} of {path} has no finite number in row {row} "
-            f"({int(bad.any(axis=1).sum())} such rows); fill or drop them."
+            f"({int(bad.any(axis=1).sum())} such rows); fill the values in, or drop the rows."
         )
     return numbers

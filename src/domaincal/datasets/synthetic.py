@@ -1,9 +1,9 @@
-"""Synthetic domains whose true temperatures are known."""
+"""Synthetic data with several domains of known temperature."""
 
 import numpy as np
 import pandas as pd
 
-from domaincal._validation import check_count, check_number, random_generator
+from domaincal._validation import check_count, check_number, check_random_state
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
 
@@ -18,29 +18,33 @@ def make_multi_domain(
     noise: float = 0.5,
     random_state: int | np.random.Generator = 0,
 ) -> tuple[CalibrationData, "pd.Series[float]"]:
-    """Domains with a known temperature each, which the features tell with noise.
+    """Generate domains of known temperature, which can be predicted from the features.
 
     Domain k has a shift ``s_k``, uniform on [0, 1], and the temperature
-    ``T_k = low * (high / low) ** s_k``. Its logits are ``T_k`` times Gaussian scores, its labels
-    are drawn from ``softmax(logits / T_k)``: no calibrator can do better than ``T_k``. Features
-    are ``s_k`` in one random direction, a constant in another, and Gaussian noise in all.
+    ``T_k = low * (high / low) ** s_k``. Its logits are ``T_k`` times Gaussian scores. Its labels
+    are drawn from ``softmax(logits / T_k)``: no calibrator can do better than ``T_k``. Features are
+    ``4 * s_k`` in one random direction, 4 in another, plus Gaussian noise in all directions.
 
     Parameters
     ----------
-    n_domains, n_rows, n_classes, n_features : int
-        ``n_rows`` is the number of rows of each domain.
-    temperatures : pair of floats
+    n_domains : int, default 20
+    n_rows : int, default 500
+        Number of rows of each domain.
+    n_classes : int, default 10
+    n_features : int, default 16
+    temperatures : (low, high), default (0.7, 3.0)
         Range of the true temperatures.
-    noise : float
-        Standard deviation of the noise of each feature; the shift moves the features by 4.
-    random_state : int or Generator
+    noise : float, default 0.5
+        Standard deviation of the noise of each feature.
+    random_state : int or Generator, default 0
 
     Returns
     -------
     data : CalibrationData
-        float32 logits and features; domains ``"domain-00"``, ... (as many digits as they need)
+        With float32 logits and features, and domains ``"domain-00"``, ``"domain-01"``, ... (with
+        as many digits as needed).
     temperatures : Series
-        True temperature by domain.
+        True temperatures, indexed by domain.
 
     Examples
     --------
@@ -58,16 +62,18 @@ def make_multi_domain(
     check_number(noise, "noise", low=0.0, high=np.inf, closed=True)
     pair = isinstance(temperatures, tuple | list) and len(temperatures) == 2
     if not (pair and 0 < temperatures[0] <= temperatures[1] < np.inf):
-        raise InputError(f"temperatures must be a pair 0 < low <= high, got {temperatures!r}.")
+        raise InputError(
+            f"temperatures must be a pair (low, high), 0 < low <= high, got {temperatures!r}."
+        )
     low, high = temperatures
-    rng = random_generator(random_state)
+    rng = check_random_state(random_state)
     shift = rng.uniform(size=n_domains)
     truth = low * (high / low) ** shift
     basis, _ = np.linalg.qr(rng.normal(size=(n_features, 2)))
 
     code = np.repeat(np.arange(n_domains), n_rows)
     scores = rng.normal(0.0, 2.0, size=(len(code), n_classes))
-    # Gumbel's trick: the argmax of scores plus Gumbel noise is a draw from their softmax.
+    # The argmax of scores plus Gumbel noise is a draw from the softmax of the scores.
     labels = np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
     centre = np.column_stack([np.full(n_domains, 4.0), 4.0 * shift]) @ basis.T
     features = centre[code] + rng.normal(0.0, noise, size=(len(code), n_features))

@@ -1,4 +1,4 @@
-"""Fit and score calibrators, domain by domain; tables of scores, predictions, temperatures."""
+"""Fit and score calibrators by domain: tables of scores, predictions and temperatures; the gate."""
 
 from domaincal.evaluation.evaluate import evaluate
 from domaincal.evaluation.gate import Gate, check_gate

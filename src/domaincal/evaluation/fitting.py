@@ -1,4 +1,4 @@
-"""From calibrators and data to fitted calibrators."""
+"""Names and fitted clones of the calibrators that are evaluated."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -10,17 +10,25 @@ from domaincal.calibrators.base import Calibrator
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
 
-# A calibrator, several, or several by name.
+#: A calibrator, a sequence of calibrators, or a mapping from names to calibrators. Calibrators of
+#: users need not derive from :class:`Calibrator`.
 Calibrators: TypeAlias = Any
 
 
-def fitted_to(calibrator: Any, data: CalibrationData) -> Any:
-    """A clone of the calibrator, fitted to the data.
+def fit_clone(calibrator: Any, data: CalibrationData) -> Any:
+    """Fit a clone of the calibrator to the data.
 
-    It is given arrays, so that calibrators of users need not know CalibrationData, and the names
-    of classes and features afterwards.
+    It gets arrays, because calibrators of users need not accept CalibrationData. The names of
+    classes and features are set afterwards.
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=2, random_state=0)
+    >>> fit_clone(dc.TemperatureScaling(), data).n_classes_
+    10
     """
-    y = labels_of(data, "data")
+    y = require_labels(data, "data")
     fitted = clone(calibrator)
     data = data if isinstance(fitted, Calibrator) else data.numpy()
     fitted.fit(data.logits, y, features=data.features, domains=data.domains)
@@ -30,19 +38,22 @@ def fitted_to(calibrator: Any, data: CalibrationData) -> Any:
     return fitted
 
 
-def predicts_at_once(fitted: Any) -> bool:
-    """Whether one call gives all predictions: methods of ours that no subclass has replaced."""
+def has_base_predictions(fitted: Any) -> bool:
+    """Whether the predictions are those of :class:`Calibrator`, not overridden by a subclass.
+
+    Then ``predict_all`` and ``score_rows`` return the same values as the single methods.
+    """
     return isinstance(fitted, Calibrator) and all(
         getattr(type(fitted), name) is getattr(Calibrator, name)
         for name in ("predict_confidence", "predict_proba")
     )
 
 
-def labels_of(data: CalibrationData, argument: str) -> Array:
-    """The labels, which an evaluation cannot do without."""
+def require_labels(data: CalibrationData, argument: str) -> Array:
+    """Labels of the data; InputError if ``data`` is no CalibrationData or has no labels."""
     if not isinstance(data, CalibrationData):
         raise InputError(
-            f"{argument} must be CalibrationData, got {type(data).__name__}; make it with "
+            f"{argument} must be CalibrationData, got {type(data).__name__}; create it with "
             "domaincal.CalibrationData(logits, labels=..., features=..., domains=...)."
         )
     if data.labels is None:
@@ -50,8 +61,15 @@ def labels_of(data: CalibrationData, argument: str) -> Array:
     return data.labels
 
 
-def named(calibrators: Calibrators) -> dict[str, Any]:
-    """Calibrators by name: the class, or its full repr where a class occurs twice."""
+def calibrators_by_name(calibrators: Calibrators) -> dict[str, Any]:
+    """Calibrators by name: the class name, or the repr if a class occurs several times.
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> list(calibrators_by_name([dc.MaxSoftmax(), dc.TemperatureScaling()]))
+    ['MaxSoftmax', 'TemperatureScaling']
+    """
     if isinstance(calibrators, Mapping):
         listed = list(calibrators.values())
     else:
@@ -61,8 +79,8 @@ def named(calibrators: Calibrators) -> dict[str, Any]:
     for calibrator in listed:
         if isinstance(calibrator, type) or not hasattr(calibrator, "predict_confidence"):
             raise InputError(
-                f"calibrators holds {calibrator!r}, which is no calibrator; pass instances, e.g. "
-                "domaincal.TemperatureScaling()."
+                f"calibrators contains {calibrator!r}, which is not a calibrator; pass instances, "
+                "such as domaincal.TemperatureScaling()."
             )
     if isinstance(calibrators, Mapping):
         return dict(calibrators)
@@ -71,9 +89,9 @@ def named(calibrators: Calibrators) -> dict[str, Any]:
         repr(c) if classes.count(name) > 1 else name
         for c, name in zip(listed, classes, strict=True)
     ]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
         raise InputError(
-            f"calibrators holds {twice} twice; pass a mapping from names to calibrators."
+            f"calibrators contains {duplicate} twice; pass a mapping from names to calibrators."
         )
     return dict(zip(names, listed, strict=True))

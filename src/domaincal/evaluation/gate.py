@@ -1,4 +1,4 @@
-"""A limit that a method's calibration must keep."""
+"""Gate: compare the calibration of a method with a limit."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,18 +11,34 @@ from domaincal.errors import InputError
 
 @dataclass(frozen=True)
 class Gate:
-    """Whether a score keeps its limit.
+    """Result of :func:`check_gate`.
 
     Attributes
     ----------
-    method, score, kind : str
-        ``kind`` of the domains that were looked at: OOD, or InD where there are no others; all
-        where the table does not tell.
+    method : str
+        Name of the method.
+    score : str
+        Name of the score: "excess", "ece" or "gap".
+    kind : str
+        Domains that were scored: "OOD"; "InD" if the table has no others; "all" if the table has
+        no column ``kind``.
     worst : bool
-        Whether ``value`` is that of the worst domain, ``domain``, or the mean over domains.
+        Whether ``value`` is the score of the worst domain, or the mean over domains.
     value, limit : float
+        The score and its limit, as fractions.
     n_domains : int
+        Number of domains.
     domain : str, int or None
+        Worst domain; None for a mean.
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=4, random_state=0)
+    >>> table = dc.evaluate_leave_one_domain_out(dc.TemperatureScaling(), data)
+    >>> gate = dc.check_gate(table, 0.5, score="ece")
+    >>> gate.kind, gate.n_domains, gate.holds
+    ('OOD', 4, True)
     """
 
     method: str
@@ -36,35 +52,42 @@ class Gate:
 
     @property
     def holds(self) -> bool:
-        """True where the value is at most the limit; never for NaN."""
+        """Whether the value is at most the limit; False for NaN."""
         return self.value <= self.limit
 
     def sentence(self) -> str:
-        """The result in words."""
+        """The result as a sentence."""
         kind = "" if self.kind == "all" else f"{self.kind} "
         over = f"{self.n_domains} {kind}domain{'s' if self.n_domains > 1 else ''}"
-        what = f"the worst {self.score}" if self.worst else f"the mean {self.score}"
-        where = f" (in {self.domain})" if self.worst else ""
+        score = f"the worst {self.score}" if self.worst else f"the mean {self.score}"
+        place = f" (in {self.domain})" if self.worst else ""
         return (
-            f"Gate {'holds' if self.holds else 'FAILED'}: {what} of {self.method} over {over} is "
-            f"{100 * self.value:.2f}%{where}, the limit {100 * self.limit:.2f}%."
+            f"Gate {'holds' if self.holds else 'FAILED'}: {score} of {self.method} over {over} is "
+            f"{100 * self.value:.2f}%{place}, the limit {100 * self.limit:.2f}%."
         )
 
 
 def check_gate(
     table: pd.DataFrame, limit: float, *, score: str = "excess", worst: bool = False
 ) -> Gate:
-    """Compare the last method of a results table with a limit.
+    """Compare a score of the last method of a results table with a limit.
 
     Parameters
     ----------
     table : DataFrame
-        From :func:`evaluate_split` or the like. Of OOD domains, if its column ``kind`` knows any.
+        Results table of :func:`evaluate_split` or a similar function. If it has OOD domains in
+        its column ``kind``, only those count.
     limit : float
-        As a fraction.
+        Largest allowed score, as a fraction.
     score : {"excess", "ece", "gap"}, default "excess"
+        Score to compare.
     worst : bool, default False
-        Look at the worst domain in place of the mean over domains.
+        Compare the worst domain instead of the mean over domains.
+
+    Returns
+    -------
+    Gate
+        With the attribute ``holds``.
 
     Examples
     --------
@@ -79,7 +102,7 @@ def check_gate(
     if not real or not -1.0 <= limit <= 1.0:
         raise InputError(f"limit must be a fraction such as 0.05, got {limit!r}.")
     if not len(table):
-        raise InputError("table is empty; there is nothing to judge.")
+        raise InputError("table is empty; pass a results table with at least one row.")
     rows = table[table["method"] == table["method"].iloc[-1]]
     kind = "all"
     if "kind" in rows:

@@ -1,4 +1,4 @@
-"""Predictions of a fitted calibrator as a table."""
+"""Table of the predictions of a fitted calibrator."""
 
 from typing import Any
 
@@ -9,20 +9,28 @@ from domaincal._tensors import host_array
 from domaincal.calibrators.predictions import Predictions
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
-from domaincal.evaluation.fitting import predicts_at_once
+from domaincal.evaluation.fitting import has_base_predictions
 from domaincal.io.columns import block_frame, single_columns
 from domaincal.kernels.dispatch import predicted_classes
 
 
 def prediction_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
-    """Prediction, confidence and probabilities of each row.
+    """Predicted class, confidence and probabilities of each row.
+
+    Parameters
+    ----------
+    fitted : calibrator
+        Fitted calibrator.
+    data : CalibrationData
+        Rows to predict; labels are not needed.
 
     Returns
     -------
     DataFrame
-        One row for each row of the data: label, domain and group as far as they are known;
-        predicted (the argmax of the logits), its calibrated confidence, the temperature (where the
-        method has one), and prob_* of each class. Classes by name, where names are known.
+        One row for each row of the data: label, domain and group, if the data have them;
+        predicted, the argmax of the logits; confidence, its calibrated probability; temperature,
+        for methods that have one; and a column ``prob_*`` for each class. Classes are given by
+        name if names are known.
 
     Examples
     --------
@@ -33,38 +41,41 @@ def prediction_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
     ['label', 'domain', 'predicted', 'confidence', 'temperature', 'prob_0', 'prob_1', 'prob_2']
     """
     if not isinstance(data, CalibrationData):
-        raise InputError(f"data must be CalibrationData, got {type(data).__name__}.")
+        raise InputError(
+            f"data must be CalibrationData, got {type(data).__name__}; create it with "
+            "domaincal.CalibrationData(logits, ...)."
+        )
     names = data.class_names or getattr(fitted, "class_names_", None)
-    found = predictions_of(fitted, data)
+    predictions = compute_predictions(fitted, data)
     predicted = predicted_classes(data.logits)
     columns = {
         "predicted": predicted if names is None else np.array(names)[predicted],
-        "confidence": host_array(found.confidence),
+        "confidence": host_array(predictions.confidence),
     }
-    if found.temperature is not None:
-        columns["temperature"] = host_array(found.temperature)
+    if predictions.temperature is not None:
+        columns["temperature"] = host_array(predictions.temperature)
     return pd.concat(
         [
             single_columns(data, names),
             pd.DataFrame(columns),
-            block_frame("probabilities", host_array(found.probabilities), names),
+            block_frame("probabilities", host_array(predictions.probabilities), names),
         ],
         axis=1,
     )
 
 
-def predictions_of(fitted: Any, data: CalibrationData) -> Predictions:
-    """Predictions of each row, also of a calibrator with prediction methods of its own."""
-    if predicts_at_once(fitted):
-        found: Predictions = fitted.predict_all(data)
-        return found
+def compute_predictions(fitted: Any, data: CalibrationData) -> Predictions:
+    """Predictions of each row, also for calibrators with their own prediction methods."""
+    if has_base_predictions(fitted):
+        predictions: Predictions = fitted.predict_all(data)
+        return predictions
     data = data.numpy()
-    given = {"features": data.features, "domains": data.domains}
+    arrays = {"features": data.features, "domains": data.domains}
     temperature = None
     if hasattr(fitted, "predict_temperature"):
-        temperature = fitted.predict_temperature(data.logits, **given)
+        temperature = fitted.predict_temperature(data.logits, **arrays)
     return Predictions(
-        confidence=fitted.predict_confidence(data.logits, **given),
-        probabilities=fitted.predict_proba(data.logits, **given),
+        confidence=fitted.predict_confidence(data.logits, **arrays),
+        probabilities=fitted.predict_proba(data.logits, **arrays),
         temperature=temperature,
     )

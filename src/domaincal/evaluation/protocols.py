@@ -1,6 +1,5 @@
-"""Protocols: which rows calibrate and which are scored, on one data set."""
+"""Evaluation protocols: which rows of one data set are fitted and which are scored."""
 
-import warnings
 from collections.abc import Sequence, Sized
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array, Track
+from domaincal._warnings import warn_caller
 from domaincal._wording import few
 from domaincal.data import CalibrationData
 from domaincal.data.splits import (
@@ -16,10 +16,15 @@ from domaincal.data.splits import (
     half_mask,
     matching_domains,
     resolve_split,
-    rows_of,
+    rows_in_domains,
 )
 from domaincal.errors import InputError, SmallDomainWarning
-from domaincal.evaluation.fitting import Calibrators, fitted_to, labels_of, named
+from domaincal.evaluation.fitting import (
+    Calibrators,
+    calibrators_by_name,
+    fit_clone,
+    require_labels,
+)
 from domaincal.evaluation.score_table import score_table
 
 
@@ -33,29 +38,30 @@ def evaluate_split(
     random_state: int = 0,
     track: Track = iter,
 ) -> pd.DataFrame:
-    """Fit on a random half of every InD domain; score the other half, and the OOD domains.
+    """Fit a random half of each InD domain; score the other half and the OOD domains.
 
     Parameters
     ----------
     calibrators : calibrator, sequence of calibrators, or mapping from names to calibrators
+        Calibrators to compare. They are not changed.
     data : CalibrationData
-        With labels and domains.
+        Rows with labels. Without domains, the rows are split into two halves.
     ood : domain, pattern or list of them, default none
-        Domains that are kept from the fit, as in :func:`split_domains`.
+        OOD domains, which are not fitted; see :func:`split_domains` for patterns.
     by : {"row", "group"}, optional
-        ``"group"``: no group is both fitted and scored, in whatever domains it occurs; of OOD
-        domains, too, only groups that were not fitted are scored. By default so where the data
-        have groups.
+        ``"group"``: no group is both fitted and scored, in any domain. OOD domains are then
+        scored on groups that were not fitted. The default is ``"group"`` if the data have groups.
     n_bins : int, default 15
+        Number of bins of the calibration errors.
     random_state : int, default 0
-        Seed of the halves.
+        Seed of the random halves.
     track : callable, optional
-        Wraps the list of methods, to show progress, e.g. ``tqdm.tqdm``.
+        Wraps the list of methods to show progress, e.g. ``tqdm.tqdm``.
 
     Returns
     -------
     DataFrame
-        As from :func:`score_table`, with a column ``kind``: "InD" or "OOD".
+        Results table as from :func:`score_table`, with a column ``kind``: "InD" or "OOD".
 
     Examples
     --------
@@ -66,7 +72,7 @@ def evaluate_split(
     {'InD': 4, 'OOD': 2}
     """
     train, scored = split_rows(data, ood=ood, by=by, random_state=random_state)
-    return _score(calibrators, train, scored, n_bins, track)
+    return _fit_and_score(calibrators, train, scored, n_bins, track)
 
 
 def split_rows(
@@ -76,18 +82,18 @@ def split_rows(
     by: SplitBy | None,
     random_state: int,
 ) -> tuple[CalibrationData, dict[str, CalibrationData]]:
-    """Rows to fit, and rows to score by kind; see :func:`evaluate_split`."""
-    labels_of(data, "data")
+    """Rows to fit, and rows to score by kind ("InD", "OOD"); see :func:`evaluate_split`."""
+    require_labels(data, "data")
     by = resolve_split(data, by)
     outside = np.zeros(len(data), bool)
-    if _any_named(ood):
-        outside = rows_of(data, matching_domains(data, ood))
+    if _names_domains(ood):
+        outside = rows_in_domains(data, matching_domains(data, ood))
     first = np.zeros(len(data), bool)
     first[~outside] = half_mask(data.select(~outside), by=by, random_state=random_state)
     parts = {"InD": ~first & ~outside}
     if outside.any():
-        parts["OOD"] = outside & ~_in_groups_of(data, first) if by == "group" else outside
-    _warn_of_unscored(data, np.logical_or.reduce(list(parts.values())), stacklevel=4)
+        parts["OOD"] = outside & ~_same_group(data, first) if by == "group" else outside
+    _warn_of_unscored_domains(data, np.logical_or.reduce(list(parts.values())))
     scored = {kind: data.select(rows) for kind, rows in parts.items() if rows.any()}
     return data.select(first & ~outside), scored
 
@@ -101,26 +107,29 @@ def evaluate_leave_one_domain_out(
     random_state: int = 0,
     track: Track = iter,
 ) -> pd.DataFrame:
-    """Score each domain with calibrators fitted on all others, as the next domain would be.
+    """Score each domain with calibrators fitted to all other domains, as if it were new.
 
     Parameters
     ----------
     calibrators : calibrator, sequence of calibrators, or mapping from names to calibrators
+        Calibrators to compare. They are not changed.
     data : CalibrationData
-        With labels and at least two domains.
+        Rows with labels and at least two domains.
     by : {"row", "group"}, optional
-        ``"group"``: of the groups that occur in the domain and in others, one half is fitted and
-        the other scored, so that none is on both sides. By default so where the data have groups.
+        ``"group"``: no group is both fitted and scored. Of the groups that occur both in the
+        domain and in other domains, one half is fitted and the other half is scored. The default
+        is ``"group"`` if the data have groups.
     n_bins : int, default 15
+        Number of bins of the calibration errors.
     random_state : int, default 0
-        Seed of the halves of groups.
+        Seed of the halves of the groups.
     track : callable, optional
-        Wraps the list of domains, to show progress, e.g. ``tqdm.tqdm``.
+        Wraps the list of domains to show progress, e.g. ``tqdm.tqdm``.
 
     Returns
     -------
     DataFrame
-        As from :func:`score_table`, with a column ``kind``, which is "OOD" everywhere.
+        Results table as from :func:`score_table`, with a column ``kind`` that is always "OOD".
 
     Examples
     --------
@@ -131,29 +140,29 @@ def evaluate_leave_one_domain_out(
     >>> dc.compare_methods(table, "MD-TS", "TS").n_domains
     4
     """
-    labels_of(data, "data")
+    require_labels(data, "data")
     by = resolve_split(data, by)
-    first = np.ones(len(data), bool)
+    first_half = np.ones(len(data), bool)
     if by == "group":
-        first = half_mask(data, by=by, random_state=random_state)
+        first_half = half_mask(data, by=by, random_state=random_state)
     tables = []
     scored = np.zeros(len(data), bool)
     for domain in track(domains_to_leave_out(data)):
         own = data.domains == domain
-        # Of groups on both sides, one half is fitted and the other scored.
-        both = np.zeros(len(data), bool)
+        shared = np.zeros(len(data), bool)
         if by == "group":
-            both = _in_groups_of(data, own) & _in_groups_of(data, ~own)
-        fit, test = ~own & (~both | first), own & (~both | ~first)
+            shared = _same_group(data, own) & _same_group(data, ~own)
+        # Shared groups: the first half is fitted, the second half is scored.
+        fit, test = ~own & (~shared | first_half), own & (~shared | ~first_half)
         if fit.any() and test.any():
             scored |= test
-            rows = {"OOD": data.select(test)}
-            tables.append(_score(calibrators, data.select(fit), rows, n_bins, iter))
-    _warn_of_unscored(data, scored, stacklevel=3)
+            parts = {"OOD": data.select(test)}
+            tables.append(_fit_and_score(calibrators, data.select(fit), parts, n_bins, iter))
+    _warn_of_unscored_domains(data, scored)
     if not tables:
         raise InputError("no domain has groups of its own to score; use by='row'.")
     table = pd.concat(tables, ignore_index=True)
-    order = {name: k for k, name in enumerate(named(calibrators))}
+    order = {name: k for k, name in enumerate(calibrators_by_name(calibrators))}
     return table.sort_values("method", key=lambda m: m.map(order), kind="stable", ignore_index=True)
 
 
@@ -164,72 +173,84 @@ def evaluate_fitted(
     ood: str | Sequence[Any] = (),
     n_bins: int = 15,
 ) -> pd.DataFrame:
-    """Score fitted calibrators on all rows of some data.
+    """Score fitted calibrators on all rows of a data set.
 
     Parameters
     ----------
     fitted : calibrator, sequence of calibrators, or mapping from names to calibrators
+        Fitted calibrators.
     data : CalibrationData
-        With labels.
+        Rows with labels.
     ood : domain, pattern or list of them, default none
-        Domains that are OOD, as in :func:`split_domains`. So are, without being named, domains
-        that calibrators with temperatures of domains have not seen in their fit.
+        OOD domains; see :func:`split_domains` for patterns. If a calibrator has stored the domains
+        of its fit, all other domains are OOD as well.
     n_bins : int, default 15
+        Number of bins of the calibration errors.
 
     Returns
     -------
     DataFrame
-        As from :func:`score_table`, with a column ``kind``: "InD" or "OOD".
+        Results table as from :func:`score_table`, with a column ``kind``: "InD" or "OOD".
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=3, random_state=0)
+    >>> known, _ = dc.split_domains(data, ["domain-2"])
+    >>> fitted = dc.MultiDomainTemperatureScaling().fit(known)
+    >>> evaluate_fitted(fitted, data)["kind"].tolist()
+    ['InD', 'InD', 'OOD']
     """
     table = score_table(fitted, data, n_bins=n_bins)
-    outside = set(matching_domains(data, ood).tolist()) if _any_named(ood) else set()
-    seen = {
+    outside = set(matching_domains(data, ood).tolist()) if _names_domains(ood) else set()
+    fitted_domains = {
         name
-        for calibrator in named(fitted).values()
+        for calibrator in calibrators_by_name(fitted).values()
         for name in getattr(calibrator, "domain_temperatures_", pd.Series(dtype=float)).index
     }
-    if seen and data.domains is not None:
-        outside |= set(table["domain"]) - seen
+    if fitted_domains and data.domains is not None:
+        outside |= set(table["domain"]) - fitted_domains
     return table.assign(kind=np.where(table["domain"].isin(outside), "OOD", "InD"))
 
 
-def _any_named(ood: str | Sequence[Any]) -> bool:
+def _names_domains(ood: str | Sequence[Any]) -> bool:
+    """Whether ``ood`` is not empty; invalid types are left to :func:`matching_domains`."""
     return not isinstance(ood, Sized) or len(ood) > 0
 
 
-def _in_groups_of(data: CalibrationData, rows: Array) -> Array:
-    """Which rows are of a group that occurs among ``rows``."""
+def _same_group(data: CalibrationData, rows: Array) -> Array:
+    """Mask of all rows that share a group with one of ``rows``."""
     codes, names = data.group_codes
-    there = np.zeros(len(names), bool)
-    there[codes[rows]] = True
-    return there[codes]
+    present = np.zeros(len(names), bool)
+    present[codes[rows]] = True
+    return present[codes]
 
 
-def _warn_of_unscored(data: CalibrationData, scored: Array, *, stacklevel: int) -> None:
-    """Domains of a single row, or of groups that were all fitted, do not appear in the table."""
+def _warn_of_unscored_domains(data: CalibrationData, scored: Array) -> None:
+    """Warn of domains without a row to score: with one row, or with all groups in the fit."""
     if data.domains is None:
         return
     codes, names = data.domain_codes
     missing = np.delete(names, np.unique(codes[scored])).tolist()
     if missing:
-        warnings.warn(
-            f"no row is left to score in {few(map(repr, missing), 5)}: all of "
-            "theirs are in the half that is fitted; add rows, or merge domains.",
+        warn_caller(
+            f"no row is left to score in {few(map(repr, missing), 5)}: all rows are in the fitted "
+            "half; add rows or merge domains.",
             SmallDomainWarning,
-            stacklevel=stacklevel,
         )
 
 
-def _score(
+def _fit_and_score(
     calibrators: Calibrators,
     train: CalibrationData,
     parts: dict[str, CalibrationData],
     n_bins: int,
     track: Track,
 ) -> pd.DataFrame:
+    """Results table of calibrators fitted to ``train`` and scored on the parts, by kind."""
     tables = []
-    for method, calibrator in track(list(named(calibrators).items())):
-        fitted = {method: fitted_to(calibrator, train)}
+    for method, calibrator in track(list(calibrators_by_name(calibrators).items())):
+        fitted = {method: fit_clone(calibrator, train)}
         for kind, rows in parts.items():
             tables.append(score_table(fitted, rows, n_bins=n_bins).assign(kind=kind))
     return pd.concat(tables, ignore_index=True)

@@ -1,4 +1,4 @@
-"""The results table: scores of fitted calibrators, one row for each method and domain."""
+"""Results table: scores of fitted calibrators, one row for each method and domain."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,11 +11,17 @@ from domaincal._tensors import host_array
 from domaincal._typing import FloatArray
 from domaincal.calibrators.predictions import RowScores, proper_scores
 from domaincal.data import CalibrationData
-from domaincal.evaluation.fitting import Calibrators, labels_of, named, predicts_at_once
+from domaincal.evaluation.fitting import (
+    Calibrators,
+    calibrators_by_name,
+    has_base_predictions,
+    require_labels,
+)
 from domaincal.kernels.dispatch import predicted_classes
 from domaincal.metrics.domains import domain_rows
 from domaincal.statistics import BinSums
 
+#: Columns of a results table.
 COLUMNS = (
     "method", "domain", "n", "accuracy", "mean_confidence",
     "ece", "floor", "excess", "gap", "nll", "brier",
@@ -28,16 +34,25 @@ def score_table(fitted: Calibrators, test: CalibrationData, *, n_bins: int = 15)
     Parameters
     ----------
     fitted : calibrator, sequence of calibrators, or mapping from names to calibrators
+        Fitted calibrators.
     test : CalibrationData
-        With labels. Rows without domains count as one domain, ``"all"``.
+        Rows with labels. Rows without domains are one domain, ``"all"``.
     n_bins : int, default 15
+        Number of bins of the calibration errors.
 
     Returns
     -------
     DataFrame
-        One row for each method and domain: method, domain, n, accuracy (of the argmax of the
-        logits), mean_confidence, ece, floor (mean ECE of a calibrated model), excess (ece less
-        floor), gap (|mean confidence - accuracy|), nll, brier.
+        One row for each method and domain, with the columns
+
+        - method, domain, n: name of the calibrator, name of the domain, number of rows;
+        - accuracy: of the argmax of the logits;
+        - mean_confidence: mean confidence of the predicted class;
+        - ece: expected calibration error;
+        - floor: mean ECE of a perfectly calibrated model with these confidences;
+        - excess: ece minus floor;
+        - gap: ``|mean_confidence - accuracy|``;
+        - nll, brier: mean negative log-likelihood and Brier score.
 
     Examples
     --------
@@ -49,7 +64,7 @@ def score_table(fitted: Calibrators, test: CalibrationData, *, n_bins: int = 15)
     """
     records = [
         (method, *scores.record())
-        for method, calibrator in named(fitted).items()
+        for method, calibrator in calibrators_by_name(fitted).items()
         for scores in domain_scores(calibrator, test, n_bins=n_bins)
     ]
     return pd.DataFrame(records, columns=list(COLUMNS))
@@ -62,12 +77,13 @@ class DomainScores:
     Attributes
     ----------
     domain : str or int
+        Name of the domain.
     bins : BinSums
-        Confidences and hits in bins.
+        Sums of confidences and hits in each bin.
     nll, brier : float
         Means over the rows.
-    temperatures : array, shape (n,), or None
-        Temperature of each row, where the method has one.
+    temperatures : array of shape (n,), or None
+        Temperature of each row; None for methods without a temperature.
     """
 
     domain: Any
@@ -77,18 +93,18 @@ class DomainScores:
     temperatures: FloatArray | None
 
     def record(self) -> tuple[Any, ...]:
-        """The columns of a results table that follow the method."""
+        """Values of all columns of a results table except the method."""
         return (self.domain, *bin_scores(self.bins), self.nll, self.brier)
 
 
 def temperature_spread(temperatures: FloatArray) -> dict[str, float]:
-    """Median, 5% and 95% quantile of the temperatures of a domain's rows."""
-    middle, low, high = np.quantile(temperatures, [0.5, 0.05, 0.95]).tolist()
-    return {"predicted": middle, "low": low, "high": high}
+    """Median, 5% and 95% quantiles of the temperatures of the rows of a domain."""
+    median, low, high = np.quantile(temperatures, [0.5, 0.05, 0.95]).tolist()
+    return {"predicted": median, "low": low, "high": high}
 
 
 def bin_scores(sums: BinSums) -> tuple[Any, ...]:
-    """The columns of a results table that bins give: from n to gap."""
+    """Values of the columns of a results table from n to gap."""
     return (
         int(sums.n), sums.accuracy, sums.mean_confidence, sums.calibration_error(), sums.floor(),
         sums.excess_error(), abs(sums.mean_confidence - sums.accuracy),
@@ -96,9 +112,9 @@ def bin_scores(sums: BinSums) -> tuple[Any, ...]:
 
 
 def domain_scores(fitted: Any, test: CalibrationData, *, n_bins: int) -> Iterator[DomainScores]:
-    """Scores of a fitted calibrator on each domain, from one evaluation of the calibrator."""
-    labels = labels_of(test, "test")
-    scores = row_scores(fitted, test)
+    """Scores of a fitted calibrator on each domain; its predictions are computed once."""
+    labels = require_labels(test, "test")
+    scores = compute_row_scores(fitted, test)
     hits = predicted_classes(test.logits) == labels
     for name, rows in domain_rows(*test.domain_codes):
         yield DomainScores(
@@ -110,19 +126,19 @@ def domain_scores(fitted: Any, test: CalibrationData, *, n_bins: int) -> Iterato
         )
 
 
-def row_scores(fitted: Any, test: CalibrationData) -> RowScores:
-    """Scores of each row, also of a calibrator with prediction methods of its own."""
-    if predicts_at_once(fitted):
+def compute_row_scores(fitted: Any, test: CalibrationData) -> RowScores:
+    """Scores of each row, also for calibrators with their own prediction methods."""
+    if has_base_predictions(fitted):
         scores: RowScores = fitted.score_rows(test)
         return scores
-    labels = labels_of(test, "test")
+    labels = require_labels(test, "test")
     data = test.numpy()
-    given = {"features": data.features, "domains": data.domains}
-    # Its predictions may depend on other rows: they are asked for all rows at once.
-    p = np.asarray(fitted.predict_proba(data.logits.astype(np.float64), **given))
+    arrays = {"features": data.features, "domains": data.domains}
+    # One call for all rows, not for blocks: the predictions may depend on the other rows.
+    p = np.asarray(fitted.predict_proba(data.logits.astype(np.float64), **arrays))
     nll, brier = proper_scores(lambda block: p[block], labels, n_classes=p.shape[1], device=False)
     temperature = None
     if hasattr(fitted, "predict_temperature"):
-        temperature = host_array(fitted.predict_temperature(data.logits, **given))
-    confidence = host_array(fitted.predict_confidence(data.logits, **given))
+        temperature = host_array(fitted.predict_temperature(data.logits, **arrays))
+    confidence = host_array(fitted.predict_confidence(data.logits, **arrays))
     return RowScores(confidence, nll, brier, temperature)

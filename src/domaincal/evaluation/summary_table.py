@@ -8,19 +8,21 @@ _SCORES = COLUMNS[3:]
 
 
 def summary_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean of each score over domains, for each method and kind of domains.
+    """Mean of each score over domains, for each method and for InD and OOD domains.
 
     Parameters
     ----------
     table : DataFrame
-        From :func:`evaluate`, :func:`evaluate_split` or the like.
+        Results table of :func:`evaluate`, :func:`evaluate_split`, :func:`score_table` or
+        :func:`evaluate_leave_one_domain_out`.
 
     Returns
     -------
     DataFrame
-        One row for each kind (where the table has that column) and method: n_domains, n (rows),
-        the mean of each score over domains, ece_standard_error (of its mean), and worst_ece,
-        worst_excess, worst_gap, the largest of any domain.
+        One row for each method, and for each kind if the table has the column ``kind``. Columns:
+        n_domains and n, the numbers of domains and rows; the mean of each score over domains;
+        ece_standard_error, the standard error of the mean ECE; worst_ece, worst_excess and
+        worst_gap, the largest value of any domain.
 
     Examples
     --------
@@ -39,5 +41,5 @@ def summary_table(table: pd.DataFrame) -> pd.DataFrame:
     for score in ("ece", "excess", "gap"):
         out[f"worst_{score}"] = grouped[score].max()
     out = out.reset_index()
-    # All of one kind together, methods in the order of the table.
+    # InD before OOD; a stable sort keeps the methods in the order of the table.
     return out.sort_values("kind", kind="stable", ignore_index=True) if "kind" in out else out

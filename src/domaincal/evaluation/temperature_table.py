@@ -1,4 +1,4 @@
-"""Temperatures that a calibrator predicts, beside those that the labels give."""
+"""Table of predicted temperatures beside those fitted to the labels of each domain."""
 
 from typing import Any
 
@@ -10,20 +10,27 @@ from domaincal.calibrators import DomainTemperatureScaling
 from domaincal.calibrators.base import Calibrator
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
-from domaincal.evaluation.fitting import labels_of
+from domaincal.evaluation.fitting import require_labels
 from domaincal.evaluation.score_table import temperature_spread
 from domaincal.metrics.domains import domain_rows
 
 
 def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
-    """Predicted temperatures of each domain, and the one fitted on its own labels.
+    """Predicted temperatures of each domain, and the temperature fitted to its own labels.
+
+    Parameters
+    ----------
+    fitted : calibrator
+        Fitted calibrator that has temperatures.
+    data : CalibrationData
+        Rows with labels and domains.
 
     Returns
     -------
     DataFrame
-        One row for each domain: domain, n, learned (the temperature that minimises the NLL of the
-        domain's rows), standard_error (of its logarithm), predicted (median over the rows), low
-        and high (5% and 95% of the rows).
+        One row for each domain: domain; n, the number of rows; learned, the temperature that
+        minimises the NLL of its rows; standard_error, of the logarithm of learned; predicted, the
+        median of the predicted temperatures; low and high, their 5% and 95% quantiles.
 
     Examples
     --------
@@ -34,18 +41,23 @@ def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
     >>> bool((table["predicted"] == fitted.temperature_).all())
     True
     """
-    labels_of(data, "data")
+    require_labels(data, "data")
     if not hasattr(fitted, "predict_temperature"):
-        raise InputError(f"{type(fitted).__name__} has no temperature.")
-    own = DomainTemperatureScaling().fit(data)
-    learned = own.domain_temperatures_
+        raise InputError(
+            f"{type(fitted).__name__} has no temperatures; pass a calibrator with "
+            "predict_temperature, such as TemperatureScaling."
+        )
+    domain_fit = DomainTemperatureScaling().fit(data)
+    learned = domain_fit.domain_temperatures_
     columns = {
-        "domain": learned.index, "n": np.bincount(data.domain_codes[0]),
-        "learned": learned.to_numpy(), "standard_error": own.domain_standard_errors_.to_numpy(),
-    }  # fmt: skip
-    rows = data if isinstance(fitted, Calibrator) else data.numpy()
+        "domain": learned.index,
+        "n": np.bincount(data.domain_codes[0]),
+        "learned": learned.to_numpy(),
+        "standard_error": domain_fit.domain_standard_errors_.to_numpy(),
+    }
+    given = data if isinstance(fitted, Calibrator) else data.numpy()
     predicted = host_array(
-        fitted.predict_temperature(rows.logits, features=rows.features, domains=rows.domains)
+        fitted.predict_temperature(given.logits, features=given.features, domains=given.domains)
     )
-    spread = [temperature_spread(predicted[own]) for _, own in domain_rows(*data.domain_codes)]
+    spread = [temperature_spread(predicted[rows]) for _, rows in domain_rows(*data.domain_codes)]
     return pd.concat([pd.DataFrame(columns), pd.DataFrame(spread)], axis=1)

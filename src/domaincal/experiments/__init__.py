@@ -1,6 +1,7 @@
-"""The paper's protocol, tables and figures; experiments of one's own; the demo."""
+"""The paper's protocol, tables and figures; experiments of users; the demo."""
 
-from domaincal.experiments.experiment import Experiment, read_experiment
+from domaincal.experiments.experiment import Experiment
+from domaincal.experiments.experiment_file import read_experiment
 from domaincal.experiments.paper_numbers import paper_cells
 from domaincal.experiments.results import Results
 from domaincal.experiments.runner import run_experiment

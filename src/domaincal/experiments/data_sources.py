@@ -1,4 +1,4 @@
-"""Where the rows of an experiment come from: a file, Digits-C, or a function of the user's."""
+"""Sources of data: a file of logits, a source that comes with domaincal, or a user's function."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -12,143 +12,155 @@ from domaincal._typing import Track
 from domaincal.data import CalibrationData
 from domaincal.data.fingerprint import checksums
 from domaincal.errors import InputError
-from domaincal.experiments.tiny_imagenet_c import tiny_imagenet_c, training_and_shown_images
-from domaincal.experiments.user_code import file_digest, from_file
+from domaincal.experiments.tiny_imagenet_c import image_fingerprints, tiny_imagenet_c
+from domaincal.experiments.user_code import code_digest, load_object
 from domaincal.experiments.versions import versions
 from domaincal.io import read
 from domaincal.vision import load_digits_c
 
-_SHIPPED: dict[str, Callable[..., CalibrationData]] = {
+#: Sources that come with domaincal, by name.
+SHIPPED_SOURCES: dict[str, Callable[..., CalibrationData]] = {
     "digits-c": partial(load_digits_c, n_jobs=-1),
     "tiny-imagenet-c": tiny_imagenet_c,
 }
-# Arguments that the runner gives to those who take them.
-_GIVEN = ("seed", "folder", "made", "track")
-# What networks that are trained on the spot, and images that are corrupted, depend on.
-_MAKERS = ("numpy", "scipy", "scikit-learn", "imagecorruptions-imaug")
-# Sources that keep what they make, wherever and with whatever versions they made it: their rows
-# depend on what is in the folder of the data.
-_KEPT: dict[str, Callable[[Path], dict[str, str]]] = {"tiny-imagenet-c": training_and_shown_images}
+# Arguments that the runner passes to the functions that have them.
+_RUNNER_ARGUMENTS = ("random_state", "folder", "cache_folder", "track")
+# Packages on which the results of training and of corruption depend.
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "imagecorruptions-imaug")
+# Sources whose rows are identified by their images alone: they keep the rows in the cache folder,
+# and these count wherever and with whatever package versions they were made.
+_IMAGE_FINGERPRINTS: dict[str, Callable[[Path], dict[str, str]]] = {
+    "tiny-imagenet-c": image_fingerprints
+}
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """The rows of one network.
+    """The data of one network.
 
     Parameters
     ----------
     network : str
-    written : str or mapping
-        The path of a file of logits, or ``{"source": ..., option: value}`` where the source is
-        ``"digits-c"`` or ``"mine.py:load"``, a function that gives CalibrationData. If it takes a
-        ``seed``, it is called again for each repeat; if it takes a ``folder``, it gets that of the
-        data; if it takes ``made``, a folder where it may keep what it makes; if it takes ``track``,
-        it may wrap a list of steps to show how far it is.
+    entry : str or mapping
+        The path of a file of logits, or ``{"source": ..., option: value}``. The source is
+        ``"digits-c"``, ``"tiny-imagenet-c"``, or ``"mine.py:load"``: a function that returns
+        CalibrationData. The function may have these parameters: ``random_state`` (the function is
+        then called for each repeat), ``folder`` (of the data), ``cache_folder`` (where it may keep
+        files) and ``track`` (to show progress). Its other parameters are the options.
     folder : Path
-        Where data files are.
+        Folder of data files.
     code_folder : Path
-        Where Python files are.
+        Folder of Python files.
     """
 
     network: str
-    written: str | Mapping[str, Any]
+    entry: str | Mapping[str, Any]
     folder: Path
     code_folder: Path
 
     @property
     def path(self) -> Path | None:
-        """The file, if it is one."""
-        return self.folder / self.written if isinstance(self.written, str) else None
+        """Path of the file, or None where a function makes the data."""
+        return self.folder / self.entry if isinstance(self.entry, str) else None
 
     @property
-    def missing(self) -> bool:
-        """Whether there is no such file."""
+    def is_missing(self) -> bool:
+        """Whether the file does not exist."""
         return self.path is not None and not self.path.exists()
 
     @property
     def varies(self) -> bool:
-        """Whether every repeat has rows of its own."""
-        return self.path is None and "seed" in inspect.signature(self._function()).parameters
+        """Whether each repeat has its own data."""
+        return self.path is None and "random_state" in self._parameters()
 
-    def load(self, seed: int, made: Path, track: Track = iter) -> CalibrationData:
-        """The rows; for a file, the same for all seeds."""
+    def load(self, random_state: int, cache_folder: Path, track: Track = iter) -> CalibrationData:
+        """The data; for a file, the same for every ``random_state``."""
         if self.path is not None:
             return read(self.path)
-        function = self._function()
-        parameters = inspect.signature(function).parameters
-        given = {"seed": seed, "folder": self.folder, "made": made, "track": track}
-        own = {key: value for key, value in given.items() if key in parameters}
-        data = function(**own, **self._options())
+        values = (random_state, self.folder, cache_folder, track)
+        given = dict(zip(_RUNNER_ARGUMENTS, values, strict=True))
+        parameters = self._parameters()
+        accepted = {key: value for key, value in given.items() if key in parameters}
+        data = self._function()(**accepted, **self._options())
         if not isinstance(data, CalibrationData):
             raise InputError(
-                f"the source of {self.network!r} gives {type(data).__name__}; it must give "
+                f"the source of {self.network!r} returns {type(data).__name__}; it must return "
                 "domaincal.CalibrationData."
             )
         return data
 
-    def identity(self, seed: int) -> dict[str, Any]:
-        """What tells these rows from others, without making them where they are made."""
+    def identity(self, random_state: int) -> dict[str, Any]:
+        """What distinguishes these data from others, found without making them."""
         if self.path is not None:
             return dict(checksums(read(self.path)))
-        assert not isinstance(self.written, str)
-        source = str(self.written["source"])
-        parameters = inspect.signature(self._function()).parameters
-        if source in _KEPT:
-            return {**self.written, "images": _KEPT[source](self.folder)}
+        source, options = self._source(), self._options()
+        if source in _IMAGE_FINGERPRINTS:
+            images = _IMAGE_FINGERPRINTS[source](self.folder)
+            return {"source": source, **options, "images": images}
+        parameters = self._parameters()
         is_code = Spec.parse(source).is_code
-        return {
-            **self.written,
-            "code": file_digest(source, self.code_folder) if is_code else None,
+        recorded = {
+            "source": source,
+            "code": code_digest(source, self.code_folder) if is_code else None,
             "code folder": str(self.code_folder.resolve()) if is_code else None,
-            "seed": seed if "seed" in parameters else None,
+            "random_state": random_state if "random_state" in parameters else None,
             "folder": str(self.folder.resolve()) if "folder" in parameters else None,
-            "versions": versions(*_MAKERS),
+            "versions": versions(*_PACKAGES),
         }
-
-    def _options(self) -> dict[str, Any]:
-        assert not isinstance(self.written, str)
-        return {key: value for key, value in self.written.items() if key != "source"}
-
-    def _function(self) -> Callable[..., CalibrationData]:
-        assert not isinstance(self.written, str)
-        source = self.written.get("source")
-        if isinstance(source, str) and Spec.parse(source).is_code:
-            function = from_file(source, self.code_folder)
-        elif source in _SHIPPED:
-            function = _SHIPPED[source]
-        else:
-            raise InputError(
-                f"the data of {self.network!r} have the source {source!r}; write the path of a "
-                f"file, or a source: {', '.join(_SHIPPED)}, or mine.py:load."
-            )
-        parameters = inspect.signature(function).parameters
-        for key in self._options():
-            if key not in parameters or key in _GIVEN:
-                own = [name for name in parameters if name not in _GIVEN]
-                raise InputError(
-                    f"the source {source!r} of {self.network!r} has no option {key!r}; it has "
-                    f"{', '.join(own) or 'none'}."
-                )
-        needed = [
-            name
-            for name, parameter in parameters.items()
-            if parameter.default is parameter.empty
-            and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-            and name not in (*_GIVEN, *self._options())
-        ]
-        if needed:
-            raise InputError(
-                f"the source {source!r} of {self.network!r} needs the option {needed[0]!r}; write "
-                f"{{source = {source!r}, {needed[0]} = ...}}."
-            )
-        return function  # type: ignore[no-any-return]
+        # An option may have the name of one of these entries, e.g. "code".
+        named = {f"option {k}" if k in recorded else k: v for k, v in options.items()}
+        return {**named, **recorded}
 
     def check(self) -> None:
-        """Refuse what is wrong before any work is done."""
-        if isinstance(self.written, Mapping):
-            self._function()
-        elif not isinstance(self.written, str):
+        """Fail early on an invalid entry."""
+        if isinstance(self.entry, Mapping):
+            self._require_options()
+        elif not isinstance(self.entry, str):
             raise InputError(
                 f"the data of {self.network!r} must be the path of a file or a table with a "
-                f"source, got {self.written!r}."
+                f"source, got {self.entry!r}."
             )
+
+    def _source(self) -> str:
+        assert not isinstance(self.entry, str)
+        source = self.entry.get("source")
+        if isinstance(source, str) and (source in SHIPPED_SOURCES or Spec.parse(source).is_code):
+            return source
+        raise InputError(
+            f"the data of {self.network!r} have the unknown source {source!r}; write the path of a "
+            f"file, or one of the sources {', '.join(SHIPPED_SOURCES)}, mine.py:load."
+        )
+
+    def _options(self) -> dict[str, Any]:
+        assert not isinstance(self.entry, str)
+        return {key: value for key, value in self.entry.items() if key != "source"}
+
+    def _function(self) -> Callable[..., CalibrationData]:
+        source = self._source()
+        if source in SHIPPED_SOURCES:
+            return SHIPPED_SOURCES[source]
+        return load_object(source, self.code_folder)  # type: ignore[no-any-return]
+
+    def _parameters(self) -> Mapping[str, inspect.Parameter]:
+        return inspect.signature(self._function()).parameters
+
+    def _require_options(self) -> None:
+        """Refuse unknown options, and functions that need an option that is not given."""
+        parameters, options = self._parameters(), self._options()
+        where = f"the source {self._source()!r} of {self.network!r}"
+        if "seed" in parameters:
+            raise InputError(f"{where} has the parameter 'seed'; rename it to random_state.")
+        known = [name for name in parameters if name not in _RUNNER_ARGUMENTS]
+        for key in options:
+            if key not in known:
+                raise InputError(
+                    f"{where} has no option {key!r}; it has {', '.join(known) or 'none'}."
+                )
+        for name in known:
+            parameter = parameters[name]
+            variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            if parameter.default is parameter.empty and not variadic and name not in options:
+                raise InputError(
+                    f"{where} needs the option {name!r}; write "
+                    f"{{source = {self._source()!r}, {name} = ...}}."
+                )

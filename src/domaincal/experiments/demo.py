@@ -1,38 +1,41 @@
-"""The embedded benchmark: the paper's comparison on corrupted digits, made on the spot."""
+"""The experiment of ``domaincal demo``: the paper's comparison on Digits-C."""
 
 from dataclasses import replace
 
-from domaincal.experiments.experiment import Experiment, read_experiment
-from domaincal.experiments.methods import BINNING, Method, heads_of
+from domaincal.experiments.experiment import Experiment
+from domaincal.experiments.experiment_file import read_experiment
+from domaincal.experiments.methods import BINNING_METHODS, Method, head_methods
 
-#: What the demo makes of it.
-TARGETS = ("summary", "domains", "accuracy", "temperatures")
+#: Targets that the demo makes.
+DEMO_TARGETS = ("summary", "domains", "accuracy", "temperatures")
 
 
 def demo_experiment(
-    *, seed: int = 0, repeats: int = 5, heads: bool = False, binning: bool = False
+    *, random_state: int = 0, repeats: int = 5, heads: bool = False, binning: bool = False
 ) -> Experiment:
-    """Digits-C on the three partitions of the paper's kind: unseen severities, and unseen types.
+    """Digits-C on three partitions: severities 2, 3, 4, severity 5, and noise and blur unseen.
 
     Parameters
     ----------
-    seed : int, default 0
-        Of the first repeat; the others follow.
+    random_state : int, default 0
+        Seed of the first repeat; the next repeats use the next integers.
     repeats : int, default 5
-    heads, binning : bool, default False
-        Also the heads of MD-TS, also the binning methods.
+    heads : bool, default False
+        Whether to add the other heads of MD-TS.
+    binning : bool, default False
+        Whether to add the binning methods.
     """
     shipped = read_experiment("digits-c")
     more: list[Method] = []
     if heads:
-        more += [Method(f"MD-TS {method.name}", method.text) for method in heads_of()[1:]]
+        more += [Method(f"MD-TS {method.name}", method.text) for method in head_methods()[1:]]
     if binning:
-        more += BINNING
+        more += BINNING_METHODS
     return replace(
         shipped,
         partitions=shipped.partitions[:3],
         methods=(*shipped.methods[:3], *more, *shipped.methods[3:]),
         repeats=repeats,
-        seed=seed,
+        random_state=random_state,
         splits=shipped.splits[:1],
     )

@@ -8,26 +8,26 @@ from domaincal._specs import Spec
 from domaincal.calibrators import DomainTemperatureScaling, MultiDomainTemperatureScaling
 from domaincal.calibrators.registry import METHODS, calibrator_from_spec, set_parameters
 from domaincal.errors import InputError
-from domaincal.experiments.user_code import file_digest, from_file
+from domaincal.experiments.user_code import code_digest, load_object
 
 ORACLE = "oracle"
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method by its name and by what is written for it.
+    """A method: its name, and the text that defines its calibrator.
 
     Parameters
     ----------
     name : str
-        In tables and figures.
+        Name in tables and figures.
     text : str
-        As on the command line, e.g. ``"md-ts:head=ridge"``; ``"mine.py:Mine"``, a class or a
-        function without arguments in a file; or ``"oracle"``: temperature scaling fitted on the
-        very rows that are scored, domain by domain, with their labels. Nobody has those; it shows
-        what one temperature for each domain could do at best.
+        A method as on the command line, e.g. ``"md-ts:head=ridge"``; ``"mine.py:Mine"``, a class
+        or a function without arguments in a Python file; or ``"oracle"``, temperature scaling
+        fitted to the labels of the scored rows themselves, domain by domain. The oracle shows how
+        well one temperature for each domain could do at best; no usable method knows these labels.
     folder : Path, optional
-        Where the file is.
+        Folder of the Python file.
 
     Examples
     --------
@@ -42,80 +42,88 @@ class Method:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise InputError(
-                f"the method {self.name!r} must be a text such as 'md-ts:head=ridge', got "
+                f"the method {self.name!r} must be a string such as 'md-ts:head=ridge', got "
                 f"{self.text!r}."
             )
-        self.calibrator()  # what is wrong is wrong at once
+        self.calibrator()  # fail early on an invalid text
 
     @property
     def is_oracle(self) -> bool:
-        """Whether it looks at the labels of the rows that are scored."""
+        """Whether it is fitted to the labels of the scored rows."""
         return self.text == ORACLE
 
     @property
     def ind_only(self) -> bool:
-        """Whether it has nothing to say of unseen domains."""
+        """Whether it has no predictions for unseen domains."""
         return isinstance(self.calibrator(), DomainTemperatureScaling) and not self.is_oracle
 
     @property
+    def knows_domains(self) -> bool:
+        """Whether it uses the domain of a row, or the labels of the scored rows."""
+        return self.is_oracle or self.ind_only
+
+    @property
     def needs_features(self) -> bool:
-        """Whether it cannot do without features."""
+        """Whether it is MD-TS on the features of the data."""
         calibrator = self.calibrator()
         return isinstance(calibrator, MultiDomainTemperatureScaling) and calibrator.features is None
 
     @property
     def head(self) -> str:
-        """The head of MD-TS."""
+        """The head of MD-TS; an empty text for other methods."""
         head = getattr(self.calibrator(), "head", "")
         return head if isinstance(head, str) else type(head).__name__
 
     def calibrator(self) -> Any:
-        """A new calibrator."""
+        """A new, unfitted calibrator."""
         if self.is_oracle:
             return DomainTemperatureScaling()
         spec = Spec.parse(self.text)
         if spec.is_code:
-            return self._from_file(spec)
+            return self._user_calibrator(spec)
         if spec.name == ORACLE:
             raise InputError(
-                f"the method {self.name!r} is {self.text!r}; oracle has no parameters."
+                f"the method {self.name!r} is {self.text!r}, but oracle has no parameters; write "
+                "'oracle'."
             )
         if spec.name not in METHODS:
             raise InputError(
-                f"the method {self.name!r} is {self.text!r}; there is no {spec.name!r}: choose "
+                f"the method {self.name!r} is {self.text!r}, but there is no {spec.name!r}; choose "
                 f"from {', '.join(METHODS)}, {ORACLE}, or FILE.py:CLASS."
             )
         return calibrator_from_spec(spec)
 
-    def _from_file(self, spec: Spec) -> Any:
-        made = from_file(spec.name, self.folder)()
-        for needed in ("fit", "predict_confidence", "predict_proba", "get_params"):
-            if not hasattr(made, needed):
-                raise InputError(
-                    f"{self.text!r} gives {type(made).__name__}, which is no calibrator: it has no "
-                    f"{needed}; derive it from one of domaincal's, or from "
-                    "sklearn.base.BaseEstimator."
-                )
-        return set_parameters(made, spec)
-
     def definition(self) -> dict[str, Any]:
-        """What decides the numbers."""
+        """Everything that decides the numbers: the text, and the code of a Python file."""
         spec = Spec.parse(self.text)
-        code = file_digest(spec.name, self.folder) if spec.is_code else None
+        code = code_digest(spec.name, self.folder) if spec.is_code else None
         return {"text": self.text, "code": code}
 
+    def _user_calibrator(self, spec: Spec) -> Any:
+        calibrator = load_object(spec.name, self.folder)()
+        for needed in ("fit", "predict_confidence", "predict_proba", "get_params"):
+            if not hasattr(calibrator, needed):
+                raise InputError(
+                    f"{self.text!r} makes a {type(calibrator).__name__}, which is not a "
+                    f"calibrator: it has no {needed}; derive it from a calibrator of domaincal or "
+                    "from sklearn.base.BaseEstimator."
+                )
+        return set_parameters(calibrator, spec)
 
-#: The methods of the paper's main comparison, that of seen domains, and the bound.
+
 MSP, TS, MD_TS = Method("MSP", "msp"), Method("TS", "ts"), Method("MD-TS", "md-ts")
-DOMAIN_TS = Method("T_k", "domain-ts")
-LABEL_ORACLE = Method(ORACLE, ORACLE)
-MAIN = (MSP, TS, MD_TS, DOMAIN_TS, LABEL_ORACLE)
-BINNING = (Method("HistBin", "histogram"), Method("Isotonic", "isotonic"), Method("BBQ", "bbq"))
+#: The paper's main comparison, the temperatures of seen domains (T_k), and the oracle.
+MAIN_METHODS = (MSP, TS, MD_TS, Method("T_k", "domain-ts"), Method(ORACLE, ORACLE))
+#: The other baselines of the paper's table 5.
+BINNING_METHODS = (
+    Method("HistBin", "histogram"), Method("Isotonic", "isotonic"), Method("BBQ", "bbq"),
+)  # fmt: skip
+#: The heads of the paper's table 3. The first is the default head of MD-TS.
 HEAD_NAMES = ("OLS", "Ridge", "Huber", "KRR", "KNN")
 
 
-def heads_of(md_ts: Method = MD_TS) -> tuple[Method, ...]:
-    """The heads of the paper's table 3, for MD-TS as it is or with other parameters."""
+def head_methods(md_ts: Method = MD_TS) -> tuple[Method, ...]:
+    """MD-TS with each head of the paper's table 3; ``md_ts`` gives the other parameters."""
     first, *others = HEAD_NAMES
     return (
         Method(first, md_ts.text, md_ts.folder),

@@ -1,4 +1,4 @@
-"""What the paper printed, cell by cell, with its place and the slips that were found in it."""
+"""The numbers of the paper's tables, with doubts about some of them."""
 
 from functools import cache
 from importlib.resources import files
@@ -14,18 +14,19 @@ def _cells() -> pd.DataFrame:
 
 
 def paper_cells(table: int | None = None) -> pd.DataFrame:
-    """Printed cells of the paper's tables.
+    """Cells of the paper's tables, as printed.
 
     Parameters
     ----------
     table : int, optional
-        From 1 to 6; by default all.
+        Number of the table, 1 to 6. Default: all tables.
 
     Returns
     -------
     DataFrame
         table, label (in the paper's source), dataset, architecture, kind, method, head, value and
-        standard_error (in %, NaN where none is printed), slip (why the cell is doubtful, or "").
+        standard_error (in %, NaN where the paper has none), slip (why the cell is doubtful, or
+        an empty text).
 
     Examples
     --------

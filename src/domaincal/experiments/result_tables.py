@@ -1,4 +1,4 @@
-"""The paper's tables, with our numbers beside its own."""
+"""Tables of results, with the numbers of the paper beside ours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,55 +10,79 @@ from domaincal.experiments.paper_numbers import paper_cells
 from domaincal.experiments.results import Results
 from domaincal.experiments.text_table import Block, Line, TextTable
 
-_SPLITS = {"row": "", "group": ", disjoint in groups"}
-# What methods are, by what is written for them.
-_NOTES = {
-    "msp": "the softmax as it is.",
-    "ts": "one temperature for all.",
+# Additions to the heading of a block, by split.
+_SPLIT_TITLES = {"row": "", "group": ", disjoint in groups"}
+# Descriptions of methods, by their texts.
+_METHOD_NOTES = {
+    "msp": "softmax of the uncalibrated logits.",
+    "ts": "one temperature for all rows.",
     "md-ts": "a temperature for each row, predicted from its features.",
-    "domain-ts": "a temperature for each seen domain, fitted on its calibration half.",
-    ORACLE: "temperature scaling fitted in sample, on the labels of the very rows that are scored, "
-    "domain by domain.",
+    "domain-ts": "a temperature for each seen domain, fitted to its calibration half.",
+    ORACLE: "a temperature for each domain, fitted to the labels of the scored rows themselves.",
 }
+_DOMAINS_NOTE = (
+    "InD: domains used for calibration, scored on their other rows; OOD: domains not used for "
+    "calibration. In brackets: the number of domains over all repeats. ±: standard error over "
+    "domains, after the repeats are averaged in each domain."
+)
+_POOLED_NOTE = (
+    "±: standard error over the repeats, since pooled rows have no domains; 0 where all repeats "
+    "score the same rows."
+)
+_GROUPS_NOTE = (
+    "Disjoint in groups: no group, e.g. one image in all its domains, is both fitted and scored."
+)
 
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A table of results: the numbers, and how they are printed.
+    """A table of results.
 
     Attributes
     ----------
     numbers : DataFrame
-        One row for each printed number, in %: ours, its standard error, and the paper's where the
-        paper has it.
+        One row for each number, in %: value and standard_error are ours, paper and
+        paper_standard_error those of the paper, NaN where it has none.
     printed : TextTable
+        The same numbers as text.
     """
 
     numbers: pd.DataFrame
     printed: TextTable
 
 
-def ece_table(runs: Sequence[Results], methods: Sequence[Method], title: str, paper: int | None,
-              score: str = "ece") -> ResultTable:  # fmt: skip
-    """Mean over domains of a score, for each network and kind of domains."""
+def ece_table(
+    runs: Sequence[Results],
+    methods: Sequence[Method],
+    title: str,
+    paper: int | None,
+    score: str = "ece",
+) -> ResultTable:
+    """Table of the mean over domains of a score.
+
+    Parameters
+    ----------
+    runs : list of Results
+    methods : list of Method
+        The columns.
+    title : str
+    paper : int or None
+        Number of the paper's table that has the same cells.
+    score : str, default "ece"
+        Column of the results.
+    """
     means = pd.concat([run.means() for run in runs], ignore_index=True)
     numbers = means[["data", "network", "partition", "split", "kind", "method", "head",
                      "n_domains", "repeats"]].copy()  # fmt: skip
     numbers["value"] = 100 * means[score]
     numbers["standard_error"] = 100 * means[f"{score}_standard_error"]
-    error = (
-        "InD: domains that calibrate, of which other rows are scored; OOD: domains that were kept "
-        "from it. In brackets: how many, over all repeats. ±: standard error: repeats are averaged "
-        "within a domain, then the standard deviation over the domains is divided by the root of "
-        "their number."
-    )
-    return _table(numbers, runs, methods, title, paper, [error])
+    return _table(_with_paper(numbers, paper), runs, methods, title, _DOMAINS_NOTE)
 
 
 def pooled_table(
     runs: Sequence[Results], methods: Sequence[Method], title: str, paper: int | None
 ) -> ResultTable:
-    """ECE of all rows of a kind together; the standard error is over repeats."""
+    """Table of the ECE of all InD rows together and of all OOD rows together."""
     pooled = pd.concat([run.pooled for run in runs], ignore_index=True)
     keys = ["data", "network", "partition", "split", "kind", "method", "head"]
     grouped = pooled.groupby(keys, sort=False)["ece"]
@@ -66,11 +90,7 @@ def pooled_table(
         "repeats": grouped.size(), "value": 100 * grouped.mean(),
         "standard_error": 100 * grouped.std(ddof=1) / grouped.size() ** 0.5,
     }).reset_index()  # fmt: skip
-    error = (
-        "±: standard error over the repeats, for want of domains to take it over; 0 where all "
-        "repeats score the same rows."
-    )
-    return _table(numbers, runs, methods, title, paper, [error])
+    return _table(_with_paper(numbers, paper), runs, methods, title, _POOLED_NOTE)
 
 
 def _table(
@@ -78,55 +98,64 @@ def _table(
     runs: Sequence[Results],
     methods: Sequence[Method],
     title: str,
-    paper: int | None,
-    notes: list[str],
+    note: str,
 ) -> ResultTable:
-    numbers = _with_paper(numbers, paper)
-    names = [method.name for method in methods]
-    titles = {a.partition.name: a.partition.title for run in runs for _, a in run.cells}
-    used = {a.method.name: a.method for run in runs for _, a in run.cells}
-    knowing = [name for name, method in used.items() if method.is_oracle or method.ind_only]
+    """One block for each network, partition and split; one line for each kind of domains."""
+    columns = [method.name for method in methods]
+    titles = {name: text for run in runs for name, text in run.partition_titles.items()}
+    used = {name: method for run in runs for name, method in run.methods.items()}
+    excluded = [name for name, method in used.items() if method.knows_domains]
     slips: list[str] = []
     blocks = []
     keys = ["data", "network", "partition", "split"]
     for (data, network, partition, split), rows in numbers.groupby(keys, sort=False):
-        lines = []
-        for kind, part in rows.groupby("kind", sort=False):
-            cells = part.set_index("method").reindex(names)
-            ours = _texts(cells["value"], cells["standard_error"])
-            lines.append(
-                Line(_domains(str(kind), part), ours, _best(cells["value"], names, knowing))
-            )
-            if cells["paper"].notna().any():
-                marks = [_mark(slip, slips) for slip in cells["slip"]]
-                theirs = _texts(cells["paper"], cells["paper_standard_error"])
-                marked = tuple(text + mark for text, mark in zip(theirs, marks, strict=True))
-                lines.append(Line(f"{kind}, paper", marked))
-        heading = f"{data}, {network}: {titles[str(partition)]}{_SPLITS[str(split)]}"
+        heading = f"{data}, {network}: {titles[str(partition)]}{_SPLIT_TITLES[str(split)]}"
+        lines = [
+            line
+            for kind, part in rows.groupby("kind", sort=False)
+            for line in _lines(str(kind), part, columns, excluded, slips)
+        ]
         blocks.append(Block(heading, tuple(lines)))
-    known = [f"{name}: {_NOTES[m.text]}" for name, m in used.items() if m.text in _NOTES]
-    notes = [*notes, " ".join(known)] if known else notes
+    described = [
+        f"{n}: {_METHOD_NOTES[m.text]}" for n, m in used.items() if m.text in _METHOD_NOTES
+    ]
+    notes = [note, " ".join(described)] if described else [note]
     if "group" in set(numbers["split"]):
-        notes = [*notes, "Disjoint in groups: no group, of one image, say, is fitted and scored."]
+        notes.append(_GROUPS_NOTE)
     notes += [f"[{k}] The paper's cell is doubtful: {slip}" for k, slip in enumerate(slips, 1)]
-    lowest = "the lowest of those that need not know the domain of a row"
-    printed = TextTable(title, "domains", tuple(names), tuple(blocks), lowest, tuple(notes))
+    best = "the lowest of the methods that do not use the domain of a row"
+    printed = TextTable(title, "domains", tuple(columns), tuple(blocks), best, tuple(notes))
     return ResultTable(numbers, printed)
 
 
-def _domains(kind: str, part: pd.DataFrame) -> str:
-    """The kind, and how many domains there are where they count."""
+def _lines(
+    kind: str, part: pd.DataFrame, columns: list[str], excluded: list[str], slips: list[str]
+) -> list[Line]:
+    """Our numbers, and those of the paper if there are any; new doubts are added to ``slips``."""
+    cells = part.set_index("method").reindex(columns)
+    ours = _texts(cells["value"], cells["standard_error"])
+    lines = [Line(_line_name(kind, part), ours, _best(cells["value"], columns, excluded))]
+    if cells["paper"].notna().any():
+        marks = [_mark(slip, slips) for slip in cells["slip"]]
+        theirs = _texts(cells["paper"], cells["paper_standard_error"])
+        marked = tuple(text + mark for text, mark in zip(theirs, marks, strict=True))
+        lines.append(Line(f"{kind}, paper", marked))
+    return lines
+
+
+def _line_name(kind: str, part: pd.DataFrame) -> str:
+    """The kind, with the number of domains where the number is a mean over them."""
     return f"{kind} ({part['n_domains'].max()})" if "n_domains" in part else kind
 
 
-def _best(values: "pd.Series[float]", names: list[str], knowing: list[str]) -> int | None:
-    """The lowest of methods that need not know the domain of a row."""
-    fair = values.astype(float).drop(index=knowing, errors="ignore").dropna()
-    return names.index(str(fair.idxmin())) if len(fair) > 1 else None
+def _best(values: "pd.Series[float]", columns: list[str], excluded: list[str]) -> int | None:
+    """Column of the lowest value of the methods that are not excluded, if there are several."""
+    compared = values.astype(float).drop(index=excluded, errors="ignore").dropna()
+    return columns.index(str(compared.idxmin())) if len(compared) > 1 else None
 
 
 def _mark(slip: object, slips: list[str]) -> str:
-    """A number for a doubtful cell, the same for the same doubt."""
+    """Footnote mark of a doubtful cell; cells with the same doubt share it."""
     if not isinstance(slip, str) or not slip:
         return ""
     if slip not in slips:
@@ -135,7 +164,7 @@ def _mark(slip: object, slips: list[str]) -> str:
 
 
 def _with_paper(numbers: pd.DataFrame, table: int | None) -> pd.DataFrame:
-    """Numbers with the paper's own, where it has that cell."""
+    """The numbers with those of the paper's table beside them."""
     columns = ["paper", "paper_standard_error", "slip"]
     if table is None:
         return numbers.assign(**dict.fromkeys(columns))
@@ -143,7 +172,7 @@ def _with_paper(numbers: pd.DataFrame, table: int | None) -> pd.DataFrame:
         "dataset": "data", "architecture": "network", "value": "paper",
         "standard_error": "paper_standard_error",
     })  # fmt: skip
-    if table == 3:  # its methods are the heads
+    if table == 3:  # its columns are heads of MD-TS
         cells["method"] = cells["head"].map({name.lower(): name for name in HEAD_NAMES})
     keys = ["data", "network", "kind", "method"]
     return numbers.merge(cells[[*keys, *columns]], on=keys, how="left")

@@ -1,4 +1,4 @@
-"""Results of an experiment: one tidy table, its means, and where they come from."""
+"""Results of an experiment: a tidy table, means over domains, provenance, and their files."""
 
 import json
 import platform
@@ -11,14 +11,17 @@ from typing import Any
 import pandas as pd
 
 from domaincal._files import atomic_file
-from domaincal.evaluation.evaluate import bin_scores
-from domaincal.experiments.experiment import Asked, Experiment
-from domaincal.experiments.trial_results import Cell
+from domaincal.evaluation.score_table import bin_scores
+from domaincal.experiments.experiment import Experiment
+from domaincal.experiments.methods import Method
+from domaincal.experiments.trial_results import TrialResult
+from domaincal.experiments.trials import Trial
 from domaincal.experiments.versions import versions
 from domaincal.metrics import mean_over_domains
 
-#: What tells the rows of a results table apart, before the domain.
+#: Columns that identify a trial in the results table.
 KEYS = ("data", "network", "partition", "split", "repeat", "method", "head")
+#: Columns of scores.
 SCORES = ("accuracy", "mean_confidence", "ece", "floor", "excess", "gap", "nll", "brier")
 _PACKAGES = ("domaincal", "numpy", "scipy", "scikit-learn", "pandas", "numba",
              "imagecorruptions-imaug", "torch", "timm")  # fmt: skip
@@ -26,74 +29,84 @@ _PACKAGES = ("domaincal", "numpy", "scipy", "scikit-learn", "pandas", "numba",
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What an experiment gave.
+    """Results of an experiment.
 
     Attributes
     ----------
     experiment : Experiment
-    cells : dict
-        From (network, Asked) to Cell.
+    trial_results : dict
+        From (network, Trial) to TrialResult.
     data : dict
-        What tells the rows of each network from others; of the first repeat.
+        Identity of the data of each network, in the first repeat.
     table : DataFrame
         One row for each network, partition, split, repeat, method, kind (InD or OOD) and domain: n,
         accuracy, mean_confidence, ece, floor, excess, gap, nll, brier; learned, predicted, low and
         high are temperatures, as in :func:`temperature_table`.
     pooled : DataFrame
-        The same scores of all InD and of all OOD rows together, without nll and brier.
+        The scores of all InD rows together and of all OOD rows together, without nll and brier.
     provenance : dict
-        The experiment, the identity of its data and what they say of themselves, and versions.
+        The experiment, the identity and the provenance of its data, and package versions.
     """
 
     experiment: Experiment
-    cells: dict[tuple[str, Asked], Cell]
+    trial_results: dict[tuple[str, Trial], TrialResult]
     data: dict[str, dict[str, Any]]
 
-    def only(self, asked: Sequence[Asked]) -> "Results":
-        """The results of some cells."""
-        chosen = set(asked)
-        kept = {name: cell for name, cell in self.cells.items() if name[1] in chosen}
+    def only(self, trials: Sequence[Trial]) -> "Results":
+        """The results of the given trials."""
+        chosen = set(trials)
+        kept = {name: result for name, result in self.trial_results.items() if name[1] in chosen}
         return Results(self.experiment, kept, self.data)
+
+    @property
+    def partition_titles(self) -> dict[str, str]:
+        """Titles of the partitions, by name."""
+        return {trial.partition.name: trial.partition.title for _, trial in self.trial_results}
+
+    @property
+    def methods(self) -> dict[str, Method]:
+        """Methods of the trials, by name."""
+        return {trial.method.name: trial.method for _, trial in self.trial_results}
 
     @cached_property
     def table(self) -> pd.DataFrame:
         """See the class."""
         tables = []
-        for name, cell in self.cells.items():
-            key = pd.DataFrame([self._key(*name)] * len(cell.table), columns=list(KEYS))
-            tables.append(pd.concat([key, cell.table], axis=1))
+        for name, result in self.trial_results.items():
+            key = pd.DataFrame([self._key(*name)] * len(result.table), columns=list(KEYS))
+            tables.append(pd.concat([key, result.table], axis=1))
         return pd.concat(tables, ignore_index=True)
 
     @cached_property
     def pooled(self) -> pd.DataFrame:
         """See the class."""
         records = []
-        for name, cell in self.cells.items():
-            for kind in cell.table["kind"].unique():
-                sums = cell.sums((cell.table["kind"] == kind).to_numpy())
+        for name, result in self.trial_results.items():
+            for kind in result.table["kind"].unique():
+                sums = result.sums((result.table["kind"] == kind).to_numpy())
                 records.append((*self._key(*name), kind, *bin_scores(sums)))
         return pd.DataFrame(records, columns=[*KEYS, "kind", "n", *SCORES[:6]])
 
     @property
     def provenance(self) -> dict[str, Any]:
         """See the class."""
-        asked = [cell for _, cell in self.cells]
+        trials = [trial for _, trial in self.trial_results]
         return {
             "experiment": self.experiment.name,
-            "bins": self.experiment.bins,
+            "n_bins": self.experiment.n_bins,
             "repeats": self.experiment.repeats,
-            "seed": self.experiment.seed,
+            "random_state": self.experiment.random_state,
             "data": self.data,
-            "rows": self._rows(),
-            "splits": list(dict.fromkeys(cell.split for cell in asked)),
-            "partitions": {c.partition.name: c.partition.definition() for c in asked},
-            "methods": {cell.method.name: cell.method.definition() for cell in asked},
+            "rows": self._data_provenance(),
+            "splits": list(dict.fromkeys(trial.split for trial in trials)),
+            "partitions": {t.partition.name: t.partition.definition() for t in trials},
+            "methods": {name: method.definition() for name, method in self.methods.items()},
             "versions": versions(*_PACKAGES),
             "python": platform.python_version(),
         }
 
     def means(self) -> pd.DataFrame:
-        """Means over domains: repeats are averaged within a domain, then domains.
+        """Means over domains, of the means over repeats in each domain.
 
         Returns
         -------
@@ -104,19 +117,20 @@ class Results:
         """
         return means_over_domains(self.table)
 
-    def _rows(self) -> dict[str, list[Mapping[str, Any]]]:
-        """Provenance of each network's rows; of several, where repeats have rows of their own."""
+    def _data_provenance(self) -> dict[str, list[Mapping[str, Any]]]:
+        """Provenance of the data of each network; repeats with their own data have their own."""
         found: dict[str, list[Mapping[str, Any]]] = {}
-        for (network, _), cell in self.cells.items():
+        for (network, _), result in self.trial_results.items():
             known = found.setdefault(network, [])
-            if cell.provenance not in known:
-                known.append(cell.provenance)
+            if result.provenance not in known:
+                known.append(result.provenance)
         return found
 
-    def _key(self, network: str, asked: Asked) -> tuple[Any, ...]:
+    def _key(self, network: str, trial: Trial) -> tuple[Any, ...]:
+        """Values of the columns KEYS."""
         return (
-            self.experiment.name, network, asked.partition.name, asked.split, asked.repeat,
-            asked.method.name, asked.method.head,
+            self.experiment.name, network, trial.partition.name, trial.split, trial.repeat,
+            trial.method.name, trial.method.head,
         )  # fmt: skip
 
 
@@ -140,11 +154,11 @@ def means_over_domains(table: pd.DataFrame) -> pd.DataFrame:
     keys = [key for key in (*KEYS, "kind") if key != "repeat"]
     per_domain = table.groupby([*keys, "domain"], sort=False, dropna=False)[list(SCORES)].mean()
     grouped = per_domain.groupby(keys, sort=False, dropna=False)
-    out = grouped.mean()
-    out.insert(0, "n_domains", grouped.size())
+    means = grouped.mean()
+    means.insert(0, "n_domains", grouped.size())
     repeats = table.groupby(keys, sort=False, dropna=False)["repeat"].nunique()
-    out.insert(1, "repeats", repeats)
+    means.insert(1, "repeats", repeats)
     for score in ("ece", "gap"):
         errors = grouped[score].apply(lambda values: mean_over_domains(values).standard_error)
-        out[f"{score}_standard_error"] = errors
-    return out.reset_index()
+        means[f"{score}_standard_error"] = errors
+    return means.reset_index()

@@ -1,9 +1,8 @@
-"""Running an experiment: every cell once, whatever happened before."""
+"""Runner of experiments: it runs the trials that are not in the cache."""
 
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -12,49 +11,45 @@ import numpy as np
 from domaincal._tensors import check_device
 from domaincal._typing import Track
 from domaincal.data import CalibrationData
-from domaincal.data.splits import rows_of
+from domaincal.data.splits import rows_in_domains
 from domaincal.errors import DomaincalWarning, InputError
 from domaincal.evaluation.protocols import split_rows
 from domaincal.experiments.data_sources import DataSource
-from domaincal.experiments.experiment import Asked, Experiment, asked_by
+from domaincal.experiments.experiment import Experiment
+from domaincal.experiments.result_cache import cache_path, read_result, trial_key, write_result
 from domaincal.experiments.results import Results, write_results
-from domaincal.experiments.trial_results import (
-    Cell,
-    Rows,
-    cell_path,
-    compute_cell,
-    read_cell,
-    write_cell,
-)
+from domaincal.experiments.trial_results import SplitData, TrialResult, run_trial
+from domaincal.experiments.trials import Trial, trials_of
 
 
 def run_experiment(
     experiment: Experiment,
     folder: str | Path,
     *,
-    asked: Sequence[Asked] | None = None,
+    trials: Sequence[Trial] | None = None,
     track: Track = iter,
     device: Any = "cpu",
 ) -> Results:
-    """Run an experiment, or what of it is not there yet.
+    """Run an experiment and write its results to a folder.
 
-    Every method in every repeat of every partition is kept in the folder as soon as it is scored.
-    What is there is not fitted again, so a run that was cut off, or asks for more, goes on.
+    A trial is one method in one repeat of one partition. Its result is written to ``cells/`` as
+    soon as it is known, and is read from there the next time. An interrupted run continues where
+    it stopped, and a larger run adds only the trials that are missing.
 
     Parameters
     ----------
     experiment : Experiment
     folder : path
-        Gets ``cells/``, results.csv, pooled.csv, means.csv and provenance.json, and ``made/``,
-        what sources of data keep; made if it is not there.
-    asked : list of Asked, optional
-        By default, all that the experiment defines.
+        Folder of the results, created if needed: results.csv, pooled.csv, means.csv,
+        provenance.json, ``cells/`` (results of trials) and ``made/`` (files of data sources).
+    trials : list of Trial, optional
+        Default: all trials of the experiment.
     track : callable, optional
-        Wraps the list of steps that are left, to show progress, e.g. ``tqdm.tqdm``; and lists of
-        steps that make the data.
+        Wraps the list of trials to run, and the lists of steps that make the data, to show
+        progress, e.g. ``tqdm.tqdm``.
     device : str or torch.device, default "cpu"
-        Where to fit and score, e.g. ``"cuda"``. The results are the same to
-        about 1e-6, and cells of an earlier run count whatever device they were made on.
+        Device on which to fit and score, e.g. ``"cuda"``. Results agree between devices to about
+        1e-6. A result in ``cells/`` is used whatever device it comes from.
 
     Returns
     -------
@@ -77,113 +72,117 @@ def run_experiment(
     >>> results.means()[["kind", "method", "n_domains"]].values.tolist()
     [['InD', 'TS', 4], ['OOD', 'TS', 2], ['InD', 'oracle', 4], ['OOD', 'oracle', 2]]
     """
-    check_device(device)
     folder = Path(folder)
-    store = folder / "cells"
-    store.mkdir(parents=True, exist_ok=True)
-    wanted = list(dict.fromkeys(asked_by(experiment) if asked is None else asked))
-    sources = _there(experiment)
-    identities = {
-        (source.network, repeat): source.identity(experiment.seed + repeat)
-        for source in sources
-        for repeat in (range(experiment.repeats) if source.varies else [0])
-    }
-    keys = {
-        (source.network, cell): _key(experiment, identities, source, cell)
-        for source in sources
-        for cell in wanted
-    }
-    # Methods that are written alike are one cell.
-    paths = {name: cell_path(store, key) for name, key in keys.items()}
-    cells = {
-        path: found
-        for name, path in paths.items()
-        if (found := read_cell(path, keys[name])) is not None
-    }
-    missing = {path: name for name, path in paths.items() if path not in cells}
-    at_hand = _AtHand(experiment, folder / "made", track, device)
-    by_network = {source.network: source for source in sources}
-
-    # Repeat by repeat, partition by partition: rows are made and split once.
-    def turn(step: tuple[Path, tuple[str, Asked]]) -> tuple[Any, ...]:
-        network, cell = step[1]
-        return network, cell.repeat, cell.partition.name, cell.split
-
-    for path, (network, cell) in track(sorted(missing.items(), key=turn)):
-        with _said_where(network, cell):
-            rows = at_hand.rows(by_network[network], cell)
-            cells[path] = compute_cell(cell.method, rows, n_bins=experiment.bins)
-        write_cell(path, cells[path], keys[network, cell])
-    _warn_of_other_rows({name: cells[path] for name, path in paths.items()}, by_network)
-    data = {source.network: identities[source.network, 0] for source in sources}
-    results = Results(experiment, {name: cells[path] for name, path in paths.items()}, data)
+    results = run_trials(experiment, folder, trials=trials, track=track, device=device)
     write_results([results], folder)
     return results
 
 
-def _there(experiment: Experiment) -> list[DataSource]:
-    """Sources whose data are there; a word on the others."""
-    absent = [source for source in experiment.sources if source.missing]
-    there = [source for source in experiment.sources if not source.missing]
-    if not there:
+def run_trials(
+    experiment: Experiment,
+    folder: Path,
+    *,
+    trials: Sequence[Trial] | None = None,
+    track: Track = iter,
+    device: Any = "cpu",
+) -> Results:
+    """Results of the trials, as :func:`run_experiment`, without the csv files."""
+    check_device(device)
+    cells = folder / "cells"
+    cells.mkdir(parents=True, exist_ok=True)
+    wanted = list(dict.fromkeys(trials_of(experiment) if trials is None else trials))
+    sources = {source.network: source for source in _available_sources(experiment)}
+    identities = _identities(experiment, sources)
+    keys = {
+        (network, trial): trial_key(
+            experiment, trial, identities[network, _data_repeat(source, trial)]
+        )
+        for network, source in sources.items()
+        for trial in wanted
+    }
+    # Two names for one method are one trial: they have the same key and the same path.
+    paths = {name: cache_path(cells, key) for name, key in keys.items()}
+    found = {path: read_result(path, keys[name]) for name, path in paths.items()}
+    known = {path: result for path, result in found.items() if result is not None}
+    missing = {path: name for name, path in paths.items() if path not in known}
+    cache = _DataCache(experiment, folder / "made", track, device)
+    for path, (network, trial) in track(sorted(missing.items(), key=_data_order)):
+        with _trial_named_in_messages(network, trial):
+            data = cache.split_data(sources[network], trial)
+            known[path] = run_trial(trial.method, data, n_bins=experiment.n_bins)
+        write_result(path, known[path], keys[network, trial])
+    results = {name: known[path] for name, path in paths.items()}
+    _warn_of_mixed_data(results, sources)
+    return Results(experiment, results, {network: identities[network, 0] for network in sources})
+
+
+def _available_sources(experiment: Experiment) -> list[DataSource]:
+    """Sources whose data exist; warns about the others."""
+    absent = [source for source in experiment.sources if source.is_missing]
+    available = [source for source in experiment.sources if not source.is_missing]
+    if not available:
         raise InputError(
-            f"no data of {experiment.name!r} are there: looked for "
-            f"{', '.join(str(source.path) for source in absent)}; paths are relative to the TOML "
-            "file, or to the folder given by --data (data=...)."
+            f"the data of {experiment.name!r} do not exist: there is no "
+            f"{' and no '.join(str(source.path) for source in absent)}; paths are relative to the "
+            "TOML file, or to the folder given by --data (data=...)."
         )
     for source in absent:
         warnings.warn(
             f"{source.network} is left out: there is no {source.path}.",
             DomaincalWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    return there
+    return available
 
 
-def _warn_of_other_rows(
-    cells: dict[tuple[str, Asked], Cell], sources: dict[str, DataSource]
-) -> None:
-    """Cells of one network must be of the same rows: it may have been trained again meanwhile."""
-    first: dict[tuple[str, int], Cell] = {}
-    mixed = {}
-    for (network, asked), cell in cells.items():
-        if sources[network].path is not None:  # known by the numbers in it
-            continue
-        rows = (network, asked.repeat if sources[network].varies else 0)
-        if cell.provenance != first.setdefault(rows, cell).provenance:
-            mixed[network] = True
-    if mixed:
-        warnings.warn(
-            f"results of {', '.join(map(repr, mixed))} are of rows that were made more than once, "
-            "and differ: provenance.json tells them apart; remove cells/ to score all of them "
-            "anew.",
-            DomaincalWarning,
-            stacklevel=3,
-        )
+def _data_repeat(source: DataSource, trial: Trial) -> int:
+    """The repeat whose data a trial uses: the first, unless each repeat has its own."""
+    return trial.repeat if source.varies else 0
 
 
-def _key(
-    experiment: Experiment,
-    identities: dict[tuple[str, int], dict[str, Any]],
-    source: DataSource,
-    cell: Asked,
-) -> dict[str, Any]:
-    """Everything that decides the numbers of a cell."""
+def _identities(
+    experiment: Experiment, sources: dict[str, DataSource]
+) -> dict[tuple[str, int], dict[str, Any]]:
+    """Identity of the data of each network and repeat."""
     return {
-        "data": identities[source.network, cell.repeat if source.varies else 0],
-        "partition": cell.partition.definition(),
-        "split": cell.split,
-        "method": cell.method.definition(),
-        "seed": experiment.seed + cell.repeat,
-        "bins": experiment.bins,
-        "domaincal": version("domaincal"),
+        (network, repeat): source.identity(experiment.random_state + repeat)
+        for network, source in sources.items()
+        for repeat in (range(experiment.repeats) if source.varies else [0])
     }
 
 
+def _data_order(item: tuple[Path, tuple[str, Trial]]) -> tuple[Any, ...]:
+    """Sort key that brings trials of the same data and split together, so as to load them once."""
+    network, trial = item[1]
+    return network, trial.repeat, trial.partition.name, trial.split
+
+
+def _warn_of_mixed_data(
+    results: dict[tuple[str, Trial], TrialResult], sources: dict[str, DataSource]
+) -> None:
+    """Warn where results of one network come from different data, e.g. after another training."""
+    first: dict[tuple[str, int], TrialResult] = {}
+    mixed = {}
+    for (network, trial), result in results.items():
+        if sources[network].path is not None:  # files are identified by their numbers
+            continue
+        data = (network, _data_repeat(sources[network], trial))
+        if result.provenance != first.setdefault(data, result).provenance:
+            mixed[network] = True
+    if mixed:
+        warnings.warn(
+            f"results of {', '.join(map(repr, mixed))} come from data that were made more than "
+            "once and differ; provenance.json lists them. To score all methods on the same data, "
+            "remove cells/ and run again.",
+            DomaincalWarning,
+            stacklevel=4,
+        )
+
+
 @contextmanager
-def _said_where(network: str, cell: Asked) -> Iterator[None]:
-    """Warnings and errors say which method they are about, and where."""
-    place = f"{cell.method.name!r} on {network!r}, {cell.partition.name!r}, repeat {cell.repeat}"
+def _trial_named_in_messages(network: str, trial: Trial) -> Iterator[None]:
+    """Put the method, network, partition and repeat in front of warnings and errors."""
+    place = f"{trial.method.name!r} on {network!r}, {trial.partition.name!r}, repeat {trial.repeat}"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -191,57 +190,60 @@ def _said_where(network: str, cell: Asked) -> Iterator[None]:
         except InputError as error:
             raise InputError(f"{place}: {error}") from error
     for warning in caught:
-        warnings.warn(f"{place}: {warning.message}", warning.category, stacklevel=4)
+        warnings.warn(f"{place}: {warning.message}", warning.category, stacklevel=5)
 
 
-class _AtHand:
-    """The data and the split that were used last: the next cell mostly wants the same."""
+class _DataCache:
+    """Cache of the data and of the split that were used last: the next trial mostly needs them."""
 
-    def __init__(self, experiment: Experiment, made: Path, track: Track, device: Any) -> None:
+    def __init__(self, experiment: Experiment, folder: Path, track: Track, device: Any) -> None:
         self._experiment = experiment
-        self._made = made
+        self._folder = folder
         self._track = track
         self._device = device
         self._data: tuple[Any, CalibrationData] | None = None
-        self._rows: tuple[Any, Rows] | None = None
+        self._split: tuple[Any, SplitData] | None = None
 
-    def rows(self, source: DataSource, cell: Asked) -> Rows:
-        """Rows that a cell fits and scores."""
-        data = self._load(source, cell.repeat)
-        _require_needs(source.network, data, cell)
-        turn = (source.network, cell.partition, cell.split, cell.repeat)
-        if self._rows is None or self._rows[0] != turn:
-            self._rows = None  # before others of its size are made
-            self._rows = (turn, _split(data, cell, self._experiment.seed + cell.repeat))
-        return self._rows[1]
+    def split_data(self, source: DataSource, trial: Trial) -> SplitData:
+        """The split that a trial fits and scores."""
+        data = self._load(source, trial)
+        _require_arrays(source.network, data, trial)
+        key = (source.network, trial.partition, trial.split, trial.repeat)
+        if self._split is None or self._split[0] != key:
+            self._split = None  # free the memory before the next split is made
+            self._split = (key, _split(data, trial, self._experiment.random_state + trial.repeat))
+        return self._split[1]
 
-    def _load(self, source: DataSource, repeat: int) -> CalibrationData:
-        turn = (source.network, repeat if source.varies else None)
-        if self._data is None or self._data[0] != turn:
+    def _load(self, source: DataSource, trial: Trial) -> CalibrationData:
+        repeat = _data_repeat(source, trial)
+        key = (source.network, repeat)
+        if self._data is None or self._data[0] != key:
             self._data = None
-            data = source.load(self._experiment.seed + repeat, self._made, self._track)
-            self._data = (turn, data.to(self._device))
+            random_state = self._experiment.random_state + repeat
+            data = source.load(random_state, self._folder, self._track)
+            self._data = (key, data.to(self._device))
         return self._data[1]
 
 
-def _require_needs(network: str, data: CalibrationData, cell: Asked) -> None:
-    """Refuse rows that lack what a cell needs, in the words of the definition."""
+def _require_arrays(network: str, data: CalibrationData, trial: Trial) -> None:
+    """Refuse data without an array that the trial needs."""
     needed = {"labels": "", "domains": ""}
-    if cell.split == "group":
-        needed["groups"] = ', by which splits = ["group"] splits'
-    if cell.method.needs_features:
+    if trial.split == "group":
+        needed["groups"] = ', which splits = ["group"] needs'
+    if trial.method.needs_features:
         needed["features"] = (
-            f", which {cell.method.text!r} needs; without them, define {cell.method.name} = "
+            f", which {trial.method.text!r} needs; without them, write {trial.method.name} = "
             '"md-ts:features=logits" in [methods]'
         )
-    for array, why in needed.items():
+    for array, reason in needed.items():
         if getattr(data, array) is None:
-            raise InputError(f"the data of {network!r} have no {array}{why}.")
+            raise InputError(f"the data of {network!r} have no {array}{reason}.")
 
 
-def _split(data: CalibrationData, cell: Asked, seed: int) -> Rows:
+def _split(data: CalibrationData, trial: Trial, random_state: int) -> SplitData:
     codes, names = data.domain_codes
-    count = dict(zip(names.tolist(), np.bincount(codes).tolist(), strict=True))
-    ind, ood = cell.partition.choose(count, seed=seed)
-    rows = data.select(rows_of(data, [*ind, *ood]))
-    return Rows.of(*split_rows(rows, ood=ood, by=cell.split, random_state=seed))
+    counts = dict(zip(names.tolist(), np.bincount(codes).tolist(), strict=True))
+    ind, ood = trial.partition.choose(counts, random_state=random_state)
+    rows = data.select(rows_in_domains(data, [*ind, *ood]))
+    train, scored = split_rows(rows, ood=ood, by=trial.split, random_state=random_state)
+    return SplitData.with_oracles(train, scored)

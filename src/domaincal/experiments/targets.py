@@ -1,31 +1,34 @@
-"""What ``reproduce`` makes: the paper's tables and figures, and overviews of experiments."""
+"""Targets of ``reproduce``: the paper's tables and figures, and overviews of experiments."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from domaincal._files import atomic_file
-from domaincal._typing import Track
 from domaincal.errors import InputError
-from domaincal.experiments.experiment import Asked, Experiment, asked_by
+from domaincal.experiments.experiment import Experiment
 from domaincal.experiments.figures import (
     accuracy_figure,
     overview_figure,
     reliability_figure,
-    save_figure,
     scatter_figure,
     split_figure,
     temperature_figure,
 )
-from domaincal.experiments.methods import BINNING, MAIN, MD_TS, MSP, TS, Method, heads_of
+from domaincal.experiments.methods import (
+    BINNING_METHODS,
+    MAIN_METHODS,
+    MD_TS,
+    MSP,
+    TS,
+    Method,
+    head_methods,
+)
 from domaincal.experiments.partitions import Partition
 from domaincal.experiments.result_tables import ResultTable, ece_table, pooled_table
-from domaincal.experiments.results import Results, write_results
-from domaincal.experiments.runner import run_experiment
-from domaincal.experiments.verdicts import verdicts
+from domaincal.experiments.results import Results
+from domaincal.experiments.trials import Trial, trials_of
 
 
 @dataclass(frozen=True)
@@ -35,17 +38,18 @@ class Target:
     Attributes
     ----------
     name, about : str
-    asks : callable
-        From an experiment to the cells that are needed of it; none where it has no such partition.
+    trials : callable
+        From an experiment to the trials that the target needs; no trials where the experiment
+        lacks the partition.
     make : callable
-        From the results of experiments to a :class:`ResultTable` or a figure.
+        From the results of experiments to a :class:`ResultTable` or a matplotlib figure.
     needs : str
-        The partition without which there is nothing to show.
+        Description of the partition that the target needs.
     """
 
     name: str
     about: str
-    asks: Callable[[Experiment], list[Asked]]
+    trials: Callable[[Experiment], list[Trial]]
     make: Callable[[Sequence[Results]], Any]
     needs: str = "the main partition"
 
@@ -55,213 +59,135 @@ class Target:
         return self.name.startswith(("table", "summary"))
 
 
-@dataclass(frozen=True)
-class Made:
-    """A target that was made: its files, and what is printed of it."""
+def select_targets(names: Sequence[str], experiments: Sequence[Experiment]) -> list[Target]:
+    """Targets by name; ``"all"`` selects those whose partitions the experiments have."""
+    unknown = [name for name in names if name not in TARGETS and name != "all"]
+    if unknown or not names:
+        problem = f"there is no target {', '.join(map(repr, unknown))}"
+        choices = ", ".join(TARGETS)
+        raise InputError(f"{problem if names else 'names is empty'}; choose from {choices}, all.")
+    if "all" in names:
+        return [t for t in TARGETS.values() if any(t.trials(e) for e in experiments)]
+    chosen = [TARGETS[name] for name in dict.fromkeys(names)]
+    for target in chosen:
+        if not any(target.trials(experiment) for experiment in experiments):
+            known = ", ".join(p.name for e in experiments for p in e.partitions)
+            raise InputError(
+                f"{target.name} needs {target.needs}, which the experiment does not have; its "
+                f"partitions are {known}."
+            )
+    return chosen
 
-    target: Target
-    files: tuple[Path, ...]
-    table: ResultTable | None
-    sentences: tuple[str, ...]
 
-
-def _own(experiment: Experiment, methods: Sequence[Method]) -> list[Method]:
-    """Methods of a table, each as the experiment defines it under that name, if it does."""
+def _as_defined(experiment: Experiment, methods: Sequence[Method]) -> list[Method]:
+    """The methods; one that the experiment defines under the same name takes its place."""
     known = {method.name: method for method in experiment.methods}
-    heads = {method.name: method for method in heads_of(known.get(MD_TS.name, MD_TS))}
+    heads = {method.name: method for method in head_methods(known.get(MD_TS.name, MD_TS))}
     return [known.get(method.name, heads.get(method.name, method)) for method in methods]
 
 
-def _main(methods: Sequence[Method]) -> Callable[[Experiment], list[Asked]]:
-    """Cells of the main partition, halved as the experiment says first."""
-    return lambda experiment: asked_by(
-        experiment, partitions=[experiment.main], methods=_own(experiment, methods),
-        splits=experiment.splits[:1],
-    )  # fmt: skip
-
-
-def _named(name: str, methods: Sequence[Method], *, repeats: int | None = None
-           ) -> Callable[[Experiment], list[Asked]]:  # fmt: skip
-    """Cells of the partitions whose names match."""
-
-    def asks(experiment: Experiment) -> list[Asked]:
-        chosen = [p for p in experiment.partitions if fnmatchcase(p.name, name)]
-        return asked_by(
-            experiment, partitions=chosen, methods=_own(experiment, methods),
-            splits=experiment.splits[:1], repeats=repeats,
-        )  # fmt: skip
-
-    return asks
-
-
-def _overviewed(experiment: Experiment) -> list[Partition]:
-    """Partitions that the overviews show: with domains kept out, as far as there are any."""
-    outside = [p for p in experiment.partitions if p.ood or p.random_ind]
-    return outside or list(experiment.partitions)
-
-
-def _overview(methods: Sequence[Method], *, repeats: int | None = None
-              ) -> Callable[[Experiment], list[Asked]]:  # fmt: skip
-    return lambda experiment: asked_by(
-        experiment, partitions=_overviewed(experiment), methods=_own(experiment, methods),
+def _trials(
+    partitions: Callable[[Experiment], Sequence[Partition]],
+    methods: Sequence[Method],
+    repeats: int | None = None,
+) -> Callable[[Experiment], list[Trial]]:
+    """Trials of some partitions and methods, in the first split of the experiment."""
+    return lambda experiment: trials_of(
+        experiment, partitions=partitions(experiment), methods=_as_defined(experiment, methods),
         splits=experiment.splits[:1], repeats=repeats,
     )  # fmt: skip
 
 
-def _ece(runs: Sequence[Results], *, methods: Sequence[Method], title: str, paper: int,
-         score: str = "ece") -> ResultTable:  # fmt: skip
+def _main(experiment: Experiment) -> list[Partition]:
+    return [experiment.main]
+
+
+def _named(pattern: str) -> Callable[[Experiment], list[Partition]]:
+    """Partitions whose names match."""
+    return lambda experiment: [p for p in experiment.partitions if fnmatchcase(p.name, pattern)]
+
+
+def _overview(experiment: Experiment) -> list[Partition]:
+    """Partitions with OOD domains, or all partitions if none has them."""
+    with_ood = [p for p in experiment.partitions if p.ood or p.random_ind]
+    return with_ood or list(experiment.partitions)
+
+
+def _ece_table(
+    runs: Sequence[Results],
+    *,
+    methods: Sequence[Method],
+    title: str,
+    paper: int,
+    score: str = "ece",
+) -> ResultTable:
     return ece_table(runs, methods, title, paper, score)
 
 
-def _pooled(runs: Sequence[Results]) -> ResultTable:
+def _pooled_table(runs: Sequence[Results]) -> ResultTable:
     title = "Table 4: ECE in % of all rows of InD and of OOD domains together"
     return pooled_table(runs, (MSP, TS, MD_TS), title, 4)
 
 
 def _summary(runs: Sequence[Results]) -> ResultTable:
     methods = list({m.name: m for run in runs for m in run.experiment.methods}.values())
-    bins = " and ".join(dict.fromkeys(str(run.experiment.bins) for run in runs))
-    return ece_table(runs, methods, f"Per-domain ECE in %, {bins} bins", None)
+    n_bins = " and ".join(dict.fromkeys(str(run.experiment.n_bins) for run in runs))
+    return ece_table(runs, methods, f"Per-domain ECE in %, {n_bins} bins", None)
 
 
-def _first(make: Callable[[Results], Any]) -> Callable[[Sequence[Results]], Any]:
-    """A figure of one experiment: the first that has what it needs."""
+def _of_first(make: Callable[[Results], Any]) -> Callable[[Sequence[Results]], Any]:
+    """A figure of the first experiment that has the trials."""
     return lambda runs: make(runs[0])
 
 
 _PER_DOMAIN = "Per-domain ECE in %"
 _TWO = (TS, MD_TS)
-_HEADS = heads_of()
+_HEADS = head_methods()
 _TARGETS = (
-    Target("summary", "every partition and method of the experiment", asked_by, _summary),
+    Target("summary", "every partition and method of the experiment", trials_of, _summary),
     Target("domains", "TS against MD-TS in every domain, partition by partition",
-           _overview(_TWO), partial(overview_figure, what="domains")),
+           _trials(_overview, _TWO), partial(overview_figure, what="domains")),
     Target("accuracy", "predicted against true accuracy, partition by partition",
-           _overview((MSP, *_TWO)), partial(overview_figure, what="accuracy")),
+           _trials(_overview, (MSP, *_TWO)), partial(overview_figure, what="accuracy")),
     Target("temperatures", "predicted against learned temperatures, partition by partition",
-           _overview((MD_TS,), repeats=1), partial(overview_figure, what="temperatures")),
-    Target("table-1", "per-domain ECE", _main(MAIN),
-           partial(_ece, methods=MAIN, title=f"Table 1: {_PER_DOMAIN}", paper=1)),
-    Target("table-2", "error of the accuracy that confidence predicts", _main(MAIN),
-           partial(_ece, methods=MAIN, title="Table 2: MAE of the predicted accuracy in %",
-                   paper=2, score="gap")),
-    Target("table-3", "heads of MD-TS: per-domain ECE", _main(_HEADS),
-           partial(_ece, methods=_HEADS, title=f"Table 3: {_PER_DOMAIN}, heads of MD-TS", paper=3)),
-    Target("table-4", "ECE of pooled domains", _main((MSP, TS, MD_TS)), _pooled),
-    Target("table-5", "other baselines: per-domain ECE", _main(BINNING),
-           partial(_ece, methods=BINNING, title=f"Table 5: {_PER_DOMAIN}, other baselines",
-                   paper=5)),
-    Target("table-6", "per-domain ECE, severity 5 unseen", _named("unseen-severity-5", MAIN),
-           partial(_ece, methods=MAIN, title=f"Table 6: {_PER_DOMAIN}, severity 5 unseen",
-                   paper=6), "the partition unseen-severity-5"),
+           _trials(_overview, (MD_TS,), 1), partial(overview_figure, what="temperatures")),
+    Target("table-1", "per-domain ECE", _trials(_main, MAIN_METHODS),
+           partial(_ece_table, methods=MAIN_METHODS, title=f"Table 1: {_PER_DOMAIN}", paper=1)),
+    Target("table-2", "error of the accuracy that confidence predicts",
+           _trials(_main, MAIN_METHODS),
+           partial(_ece_table, methods=MAIN_METHODS,
+                   title="Table 2: MAE of the predicted accuracy in %", paper=2, score="gap")),
+    Target("table-3", "heads of MD-TS: per-domain ECE", _trials(_main, _HEADS),
+           partial(_ece_table, methods=_HEADS, title=f"Table 3: {_PER_DOMAIN}, heads of MD-TS",
+                   paper=3)),
+    Target("table-4", "ECE of pooled domains", _trials(_main, (MSP, TS, MD_TS)), _pooled_table),
+    Target("table-5", "other baselines: per-domain ECE", _trials(_main, BINNING_METHODS),
+           partial(_ece_table, methods=BINNING_METHODS,
+                   title=f"Table 5: {_PER_DOMAIN}, other baselines", paper=5)),
+    Target("table-6", "per-domain ECE, severity 5 unseen",
+           _trials(_named("unseen-severity-5"), MAIN_METHODS),
+           partial(_ece_table, methods=MAIN_METHODS,
+                   title=f"Table 6: {_PER_DOMAIN}, severity 5 unseen", paper=6),
+           "the partition unseen-severity-5"),
     Target("figure-1", "reliability of TS pooled and on one domain; ECE of 41 domains",
-           _named("eight-corruptions", (TS,), repeats=1), _first(reliability_figure),
+           _trials(_named("eight-corruptions"), (TS,), 1), _of_first(reliability_figure),
            "the partition eight-corruptions"),
     Target("figure-2", "predicted against learned temperature, 41 domains",
-           _named("eight-corruptions", (MD_TS,), repeats=1), _first(temperature_figure),
+           _trials(_named("eight-corruptions"), (MD_TS,), 1), _of_first(temperature_figure),
            "the partition eight-corruptions"),
-    Target("figure-3", "TS against MD-TS in every domain, InD and OOD", _main(_TWO),
+    Target("figure-3", "TS against MD-TS in every domain, InD and OOD", _trials(_main, _TWO),
            scatter_figure),
-    Target("figure-4", "predicted against true accuracy of OOD domains", _main(_TWO),
+    Target("figure-4", "predicted against true accuracy of OOD domains", _trials(_main, _TWO),
            partial(accuracy_figure, all_networks=False)),
-    Target("figure-5", "predicted against true accuracy, network by network", _main(_TWO),
+    Target("figure-5", "predicted against true accuracy, network by network", _trials(_main, _TWO),
            partial(accuracy_figure, all_networks=True)),
     Target("figure-6", "TS against MD-TS for random InD domains, three seeds",
-           _named("random-*", _TWO), _first(split_figure), "partitions named random-..."),
-    Target("figure-7", "figure 1 on all domains", _named("all", (TS,), repeats=1),
-           _first(reliability_figure), "the partition all"),
-    Target("figure-8", "figure 2 on all domains", _named("all", (MD_TS,), repeats=1),
-           _first(temperature_figure), "the partition all"),
+           _trials(_named("random-*"), _TWO), _of_first(split_figure),
+           "partitions named random-..."),
+    Target("figure-7", "figure 1 on all domains", _trials(_named("all"), (TS,), 1),
+           _of_first(reliability_figure), "the partition all"),
+    Target("figure-8", "figure 2 on all domains", _trials(_named("all"), (MD_TS,), 1),
+           _of_first(temperature_figure), "the partition all"),
 )  # fmt: skip
-#: Everything that can be made, by name.
+#: All targets, by name.
 TARGETS = {target.name: target for target in _TARGETS}
-
-
-def reproduce(
-    names: Sequence[str],
-    experiments: Sequence[Experiment],
-    folder: str | Path,
-    *,
-    figures: bool = True,
-    track: Track = iter,
-    device: Any = "cpu",
-) -> tuple[list[Made], list[Results]]:
-    """Run what the targets need, and write them to a folder.
-
-    Parameters
-    ----------
-    names : list of str
-        Of targets; ``"all"``: those for which the experiments have what is needed.
-    experiments : list of Experiment
-    folder : path
-        Tables go there as .txt, .md, .tex and .csv, figures as .png and .svg, and results.csv,
-        pooled.csv, means.csv and provenance.json with the numbers behind them.
-    figures : bool, default True
-        Whether to draw; without it, figures are left out.
-    track : callable, optional
-        Wraps the list of steps that are left, to show progress.
-    device : default "cpu"
-        Where to fit and score; see :func:`run_experiment`.
-    """
-    folder = Path(folder)
-    names_of = [experiment.name for experiment in experiments]
-    twice = next((name for name in names_of if names_of.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"two experiments are named {twice!r}; give each a name of its own.")
-    targets = [t for t in _chosen(names, experiments) if figures or t.is_table]
-    runs = []
-    for experiment in experiments:
-        asked = [cell for target in targets for cell in target.asks(experiment)]
-        if asked:
-            run = run_experiment(experiment, folder, asked=asked, track=track, device=device)
-            runs.append(run)
-    write_results(runs, folder)
-    return [_make(target, runs, folder) for target in targets], runs
-
-
-def _chosen(names: Sequence[str], experiments: Sequence[Experiment]) -> list[Target]:
-    unknown = [name for name in names if name not in TARGETS and name != "all"]
-    if unknown or not names:
-        raise InputError(
-            f"there is no target {', '.join(map(repr, unknown)) or 'named'}; choose from "
-            f"{', '.join(TARGETS)}, or all."
-        )
-    chosen = (
-        list(TARGETS.values()) if "all" in names else [TARGETS[n] for n in dict.fromkeys(names)]
-    )
-    served = [t for t in chosen if any(t.asks(experiment) for experiment in experiments)]
-    if "all" not in names:
-        for target in chosen:
-            if target not in served:
-                known = ", ".join(p.name for e in experiments for p in e.partitions)
-                raise InputError(
-                    f"{target.name} needs {target.needs}, which the experiment has not; it has "
-                    f"{known}."
-                )
-    return served
-
-
-def _make(target: Target, runs: Sequence[Results], folder: Path) -> Made:
-    own = [run.only(target.asks(run.experiment)) for run in runs]
-    own = [run for run in own if run.cells]
-    made = target.make(own)
-    if not target.is_table:
-        return Made(target, tuple(save_figure(made, folder / target.name)), None, ())
-    sentences = [s for run in own for s in verdicts(run)] if target.name == "summary" else []
-    files = _write_table(made, folder / target.name, sentences)
-    return Made(target, files, made, tuple(sentences))
-
-
-def _write_table(made: ResultTable, path: Path, sentences: Sequence[str]) -> tuple[Path, ...]:
-    """The four forms of a table."""
-    text = "".join(f"{sentence}\n" for sentence in sentences)
-    contents = {
-        ".txt": made.printed.text() + text,
-        ".md": made.printed.markdown() + "".join(f"\n{sentence}\n" for sentence in sentences),
-        ".tex": made.printed.latex(),
-        ".csv": made.numbers.to_csv(index=False, float_format="%.6g"),
-    }
-    for suffix, content in contents.items():
-        with atomic_file(path.with_suffix(suffix)) as file:
-            file.write(content.encode())
-    return tuple(path.with_suffix(suffix) for suffix in contents)

@@ -1,4 +1,4 @@
-"""A table of texts as plain text, Markdown or LaTeX."""
+"""Text tables: plain text, Markdown or LaTeX."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _LATEX = str.maketrans({
 
 @dataclass(frozen=True)
 class Line:
-    """A name and its numbers; ``best`` says which of them to print in bold."""
+    """A name and its numbers; ``best`` is the index of the number to mark."""
 
     name: str
     numbers: tuple[str, ...]
@@ -29,9 +29,17 @@ class Block:
 
 @dataclass(frozen=True)
 class TextTable:
-    """Texts in blocks of lines: a name first, then one number for each column.
+    """A table of blocks of lines; a line is a name and one number for each column.
 
-    ``best`` says what is marked as the best of a line.
+    Attributes
+    ----------
+    title, name_column : str
+    columns : tuple of str
+    blocks : tuple of Block
+    best : str
+        Legend of the marked numbers.
+    notes : tuple of str
+        Paragraphs below the table.
     """
 
     title: str
@@ -42,7 +50,7 @@ class TextTable:
     notes: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Plain text; the best is marked by a star."""
+        """The table as plain text; the best number of a line has a star."""
         rows = {
             line: [line.name, *_marked(line, "", "*")]
             for block in self.blocks
@@ -63,7 +71,7 @@ class TextTable:
         return "\n".join([*lines, rule, f"*: {self.best}.", *self.notes]) + "\n"
 
     def markdown(self) -> str:
-        """A table of Markdown."""
+        """The table in Markdown; the best number of a line is bold."""
         empty = [""] * len(self.columns)
         rows = [[self.name_column, *self.columns], ["---", *(["---:"] * len(self.columns))]]
         for block in self.blocks:
@@ -74,7 +82,7 @@ class TextTable:
         return "\n".join([f"**{self.title}**", "", *lines, *notes]) + "\n"
 
     def latex(self) -> str:
-        """A table of LaTeX, for the package booktabs."""
+        """The table in LaTeX, for the package booktabs; the best number of a line is bold."""
         body = []
         for block in self.blocks:
             heading = block.heading.translate(_LATEX)
@@ -95,6 +103,7 @@ class TextTable:
 
 
 def _marked(line: Line, before: str, after: str) -> list[str]:
+    """Numbers of a line, with signs around the best one."""
     return [
         f"{before}{number}{after}" if k == line.best else number
         for k, number in enumerate(line.numbers)

@@ -1,28 +1,29 @@
-"""Tiny-ImageNet-C: a network trained, and shown 76 domains, unless that was done before."""
+"""Tiny-ImageNet-C: train a network on Tiny-ImageNet, and extract its rows in 76 domains."""
 
 import hashlib
 import json
 from pathlib import Path
 from typing import Any, Literal
 
+from domaincal import vision
+from domaincal._optional import require
 from domaincal._typing import Track
 from domaincal.data import CalibrationData
-from domaincal.vision import TinyImageNet
 
-_SIDE = 64
+_SIDE = 64  # pixels
 _BATCH_ON_GPU = 500
 
 
-def training_and_shown_images(folder: Path) -> dict[str, str]:
-    """What tells the images of a folder from others."""
-    return {split: TinyImageNet(folder, split).fingerprint() for split in ("train", "val")}
+def image_fingerprints(folder: Path) -> dict[str, str]:
+    """Fingerprints of the training and of the validation images in a folder."""
+    return {split: vision.TinyImageNet(folder, split).fingerprint() for split in ("train", "val")}
 
 
 def tiny_imagenet_c(
     network: str,
     *,
     folder: Path,
-    made: Path,
+    cache_folder: Path,
     constants: Literal["tiny-imagenet", "cifar", "imagenet"] = "tiny-imagenet",
     epochs: int = 25,
     learning_rate: float = 0.1,
@@ -30,54 +31,56 @@ def tiny_imagenet_c(
     clip_norm: float | None = None,
     track: Track = iter,
 ) -> CalibrationData:
-    """Logits and features of a network on Tiny-ImageNet's validation images, corrupted.
+    """Logits and features of a network on the corrupted validation images of Tiny-ImageNet.
 
     Parameters
     ----------
     network : str
-        As :func:`domaincal.vision.create_network` knows it; with a small stem, and random weights
-        to begin with.
+        Name of the network, as in :func:`domaincal.vision.create_network`. It has a small stem,
+        and its weights are random before the training.
     folder : path
-        Of Tiny-ImageNet, or of zip files of it.
-    made : path
-        Where the trained network and its rows are kept: what is there is not made again.
+        Folder of Tiny-ImageNet, or of its zip files.
+    cache_folder : path
+        Folder where the trained network and its rows are kept. They are not made again if they
+        are there.
     constants : {"tiny-imagenet", "cifar", "imagenet"}, default "tiny-imagenet"
-        Whose severities.
+        Data set whose published constants define the severities.
     epochs, learning_rate, weight_decay, clip_norm
-        How to train, as in :func:`domaincal.vision.train`.
+        Parameters of :func:`domaincal.vision.train`.
     track : callable, optional
         Wraps the epochs, and then the batches, to show progress.
+
+    Returns
+    -------
+    CalibrationData
     """
-    import torch
-
-    from domaincal.vision import Corruptions, create_network, extract, load_network, train
-
+    corruptions = vision.Corruptions(constants)  # fail early on invalid constants
+    images, validation = vision.TinyImageNet(folder, "train"), vision.TinyImageNet(folder, "val")
     recipe: dict[str, Any] = {
         "epochs": epochs, "learning_rate": learning_rate, "weight_decay": weight_decay,
         "clip_norm": clip_norm,
     }  # fmt: skip
-    on_gpu = torch.cuda.is_available()
-    corruptions = Corruptions(constants)  # what is wrong is wrong before any training
-    images, validation = TinyImageNet(folder, "train"), TinyImageNet(folder, "val")
-    made.mkdir(parents=True, exist_ok=True)
-    asked = json.dumps({**recipe, "images": images.fingerprint()}, sort_keys=True)
-    digest = hashlib.sha256(asked.encode()).hexdigest()
-    checkpoint = made / f"{network}-{digest[:8]}.safetensors"
+    key = json.dumps({**recipe, "images": images.fingerprint()}, sort_keys=True)
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    cache_folder.mkdir(parents=True, exist_ok=True)
+    checkpoint = cache_folder / f"{network}-{digest[:8]}.safetensors"
     if checkpoint.exists():
-        trained = load_network(checkpoint)
+        trained = vision.load_network(checkpoint)
     else:
-        trained = create_network(network, class_names=images.class_names, side=_SIDE, stem="small")
-        train(
-            trained,
-            images,
-            checkpoint,
-            validation=validation,
-            compiled=on_gpu,
-            track=track,
-            **recipe,
+        trained = vision.create_network(
+            network, class_names=images.class_names, side=_SIDE, stem="small"
         )
-    done = extract(
-        trained, validation, made / f"{checkpoint.stem}-{constants}",
-        corruptions=corruptions, batch_size=_BATCH_ON_GPU if on_gpu else None, track=track,
+        vision.train(
+            trained, images, checkpoint, validation=validation, compiled=_has_gpu(), track=track,
+            **recipe,
+        )  # fmt: skip
+    extracted = vision.extract(
+        trained, validation, cache_folder / f"{checkpoint.stem}-{constants}",
+        corruptions=corruptions, batch_size=_BATCH_ON_GPU if _has_gpu() else None, track=track,
     )  # fmt: skip
-    return done.store.read()
+    return extracted.store.read()
+
+
+def _has_gpu() -> bool:
+    torch = require("torch", extra="torch", purpose="tiny-imagenet-c")
+    return bool(torch.cuda.is_available())

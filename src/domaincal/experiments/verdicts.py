@@ -1,50 +1,46 @@
-"""How MD-TS compares with TS and MSP, in sentences."""
+"""Verdicts: sentences that compare MD-TS with TS and MSP."""
 
 import pandas as pd
 
 from domaincal.experiments.results import Results
 from domaincal.metrics import compare_methods
 
-_SUBJECT, _USUAL = "MD-TS", ("TS", "MSP")
+_METHOD, _BASELINES = "MD-TS", ("TS", "MSP")
 
 
 def verdicts(results: Results) -> list[str]:
-    """For each network and partition, how MD-TS does against TS and MSP on unseen domains.
+    """One sentence for each network and partition: the ECE of MD-TS against TS and MSP.
 
-    Says plainly where it loses. Repeats are averaged within a domain; a difference is clear where
-    its 95% interval over domains leaves out 0. In an experiment without MD-TS, the last method is
-    compared with the others. Methods that know labels of the scored domains are left out.
+    The domains are OOD ones, or InD ones in a partition without OOD domains. Scores are means over
+    the repeats in each domain, of the first split. In an experiment without MD-TS, the last method
+    is compared with the others. Methods that know the domains or their labels are left out.
     """
-    titles = {asked.partition.name: asked.partition.title for _, asked in results.cells}
-    knowing = {
-        asked.method.name
-        for _, asked in results.cells
-        if asked.method.is_oracle or asked.method.ind_only
-    }
+    titles = results.partition_titles
+    excluded = [name for name, method in results.methods.items() if method.knows_domains]
     table = results.table
-    table = table[(table["split"] == table["split"].iloc[0]) & ~table["method"].isin(knowing)]
+    table = table[(table["split"] == table["split"].iloc[0]) & ~table["method"].isin(excluded)]
     sentences = []
     for (network, partition), part in table.groupby(["network", "partition"], sort=False):
         kind = "OOD" if (part["kind"] == "OOD").any() else "InD"
-        scored = part[part["kind"] == kind].groupby(["method", "domain"], sort=False)[["ece"]]
-        said = _compared(scored.mean().reset_index())
-        if said:
+        scores = part[part["kind"] == kind].groupby(["method", "domain"], sort=False)[["ece"]]
+        verdict = _verdict(scores.mean().reset_index())
+        if verdict:
             where = f"{results.experiment.name}, {network}, {titles[str(partition)]} ({kind})"
-            sentences.append(f"{where}: {said}.")
+            sentences.append(f"{where}: {verdict}.")
     return sentences
 
 
-def _compared(table: pd.DataFrame) -> str:
-    """One method against the others; nothing where there are no others."""
+def _verdict(table: pd.DataFrame) -> str:
+    """Comparison of one method with the others; an empty text where there are no others."""
     known = table["method"].unique().tolist()
-    subject = _SUBJECT if _SUBJECT in known else known[-1]
-    others = [name for name in _USUAL if name in known and name != subject]
-    others = others or [name for name in known if name != subject]
+    method = _METHOD if _METHOD in known else known[-1]
+    others = [name for name in _BASELINES if name in known and name != method]
+    others = others or [name for name in known if name != method]
     if not others:
         return ""
-    said = "; ".join(compare_methods(table, subject, other).sentence() for other in others)
+    verdict = "; ".join(compare_methods(table, method, other).sentence() for other in others)
     means = table.groupby("method")["ece"].mean()
     lowest = str(means.idxmin())
-    if lowest not in (subject, *others):
-        said += f"; the lowest is {lowest} ({100 * means.min():.2f}%)"
-    return said
+    if lowest not in (method, *others):
+        verdict += f"; the lowest mean is that of {lowest} ({100 * means.min():.2f}%)"
+    return verdict

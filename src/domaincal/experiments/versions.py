@@ -1,10 +1,10 @@
-"""Versions of packages, for provenance."""
+"""Versions of installed packages, for the provenance of results."""
 
 from importlib.metadata import PackageNotFoundError, version
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Versions of those packages that are installed.
+    """Version of each package that is installed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tables: one column for each class and feature, one row for each row."""
+"""Arrays as columns of a table: one column for each class, feature, label, domain and group."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,14 +12,15 @@ from domaincal._wording import few
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
 
-#: Column of each array with one value for a row.
+#: Column of each one-dimensional array.
 SINGLE = {"labels": "label", "domains": "domain", "groups": "group"}
+#: Prefix of the columns of each two-dimensional array.
 PREFIXES = {"logits": "logit_", "probabilities": "prob_", "features": "feature_"}
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of a table make up which array.
+    """Columns of a table that hold the arrays.
 
     Attributes
     ----------
@@ -27,7 +28,7 @@ class Layout:
         In the order of the classes and features.
     single : dict from "labels", "domains", "groups" to a column name
     class_names, feature_names : tuple of str, optional
-        What follows the prefix, unless these are numbers.
+        Names after the prefix; None if the columns are numbered.
     ignored : tuple of str
         All other columns.
     """
@@ -39,28 +40,35 @@ class Layout:
     ignored: tuple[str, ...]
 
 
-def layout_of(columns: Sequence[str], class_names: tuple[str, ...] | None = None) -> Layout:
-    """Find the arrays among the column names; ``class_names`` where the file tells them apart.
+def layout_of(
+    columns: Sequence[str],
+    class_names: tuple[str, ...] | None = None,
+    feature_names: tuple[str, ...] | None = None,
+) -> Layout:
+    """Find the arrays among the columns of a table.
 
-    Numbered columns (``logit_0``, ``logit_1``, ...) may stand in any order but none may be missing;
-    named ones (``logit_cat``) stand in the order of the classes.
+    ``class_names`` and ``feature_names`` are those that the file stores apart from its columns; the
+    columns may then be in any order. Without them, numbered columns (``logit_0``, ``logit_1``, ...)
+    may be in any order too, and named ones (``logit_cat``) are in the order of the classes.
     """
     name, times = Counter(columns).most_common(1)[0] if columns else ("", 0)
     if times > 1:
-        raise InputError(f"the column {name!r} is there {times} times; keep one of them.")
+        raise InputError(f"the table has the column {name!r} {times} times; keep one of them.")
     blocks: dict[str, tuple[str, ...]] = {}
     for array, prefix in PREFIXES.items():
         found = [name for name in columns if name.startswith(prefix)]
-        if found and array != "features" and class_names is not None:
-            blocks[array] = _named(found, prefix, class_names)
+        stored = feature_names if array == "features" else class_names
+        if found and stored is not None:
+            blocks[array] = _in_stored_order(found, prefix, stored)
         elif found:
             blocks[array] = tuple(_ordered(found, prefix))
     scores = "logits" if "logits" in blocks else "probabilities"
-    if "logits" in blocks:  # with both, logits say more: probabilities round to 0 and 1
+    if "logits" in blocks:  # more exact than probabilities, which round to 0 and 1
         blocks.pop("probabilities", None)
     if class_names is None and scores in blocks:
         class_names = _names(blocks[scores], PREFIXES[scores])
-    feature_names = _names(blocks.get("features", ()), PREFIXES["features"])
+    if feature_names is None:
+        feature_names = _names(blocks.get("features", ()), PREFIXES["features"])
     single = {array: name for array, name in SINGLE.items() if name in columns}
     used = {name for names in blocks.values() for name in names} | set(single.values())
     ignored = tuple(name for name in columns if name not in used)
@@ -68,7 +76,7 @@ def layout_of(columns: Sequence[str], class_names: tuple[str, ...] | None = None
 
 
 def frame_of(data: CalibrationData) -> pd.DataFrame:
-    """The rows as a table."""
+    """Table of the rows, with the columns that :func:`layout_of` finds."""
     names = data.class_names
     parts = [single_columns(data, names), block_frame("logits", data.logits, names)]
     if data.features is not None:
@@ -77,7 +85,7 @@ def frame_of(data: CalibrationData) -> pd.DataFrame:
 
 
 def single_columns(data: CalibrationData, names: tuple[str, ...] | None) -> pd.DataFrame:
-    """Columns label (by name, where classes have names), domain and group, as far as known."""
+    """Columns label, domain and group, if the data have them; labels by name if ``names`` are."""
     given = {column: getattr(data, array) for array, column in SINGLE.items()}
     if names is not None and data.labels is not None:
         given["label"] = np.array(names)[data.labels]
@@ -86,46 +94,52 @@ def single_columns(data: CalibrationData, names: tuple[str, ...] | None) -> pd.D
 
 
 def block_frame(array: str, values: Array, names: tuple[str, ...] | None = None) -> pd.DataFrame:
-    """One column for each class or feature."""
+    """Table with one column for each column of a two-dimensional array."""
     suffixes = names if names is not None else map(str, range(values.shape[1]))
     return pd.DataFrame(values, columns=[PREFIXES[array] + suffix for suffix in suffixes])
 
 
-def require_names_that_csv_can_hold(class_names: tuple[str, ...] | None) -> None:
-    """Class names that would be read as column numbers, or beside them."""
-    if class_names is None or class_names == tuple(map(str, range(len(class_names)))):
+def require_names_that_csv_can_hold(names: tuple[str, ...] | None, argument: str) -> None:
+    """Refuse names of classes or features that would be different after reading."""
+    if names is None or names == tuple(map(str, range(len(names)))):
         return
-    if _all_numbers(class_names) or {"0", "1"} <= set(class_names):
+    if _all_numbers(names) or {"0", "1"} <= set(names):
         raise InputError(
-            f"class_names are numbers ({', '.join(class_names[:5])}), which a table without a "
-            "description would take for the columns' own; write .npz or .parquet instead."
+            f"{argument} are numbers ({few(names)}), which a .csv file cannot tell from the "
+            "numbers of its columns; write .npz or .parquet instead."
+        )
+    wrong = [name for name in names if name != name.rstrip() or "\r" in name or "\0" in name]
+    if wrong:
+        raise InputError(
+            f"{argument} contains {wrong[0]!r}, which a .csv file cannot hold; rename it, or write "
+            ".npz or .parquet instead."
         )
 
 
 def _names(columns: Sequence[str], prefix: str) -> tuple[str, ...] | None:
-    """What follows the prefix; None where the columns are numbered."""
+    """Names after the prefix; None if the columns are numbered."""
     names = tuple(name.removeprefix(prefix) for name in columns)
     return None if _all_numbers(names) else names
 
 
-def _named(found: list[str], prefix: str, class_names: tuple[str, ...]) -> tuple[str, ...]:
-    """Columns in the order of the names: other programs may have sorted them."""
-    expected = tuple(prefix + name for name in class_names)
+def _in_stored_order(found: list[str], prefix: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns in the order of the stored names: other programs may have sorted them."""
+    expected = tuple(prefix + name for name in names)
     if set(found) != set(expected):
         wrong = min(set(found) ^ set(expected))
-        raise InputError(
-            f"the column {wrong!r} is missing, or not among the class names that the file gives."
-        )
+        state = "is missing" if wrong in expected else "is not among the names stored in the file"
+        raise InputError(f"the column {wrong!r} {state}; write the file again.")
     return expected
 
 
 def _ordered(found: list[str], prefix: str) -> list[str]:
+    """Numbered columns in the order of their numbers; named columns as they are."""
     suffixes = [name.removeprefix(prefix) for name in found]
     if {"0", "1"} <= set(suffixes) and not _all_numbers(suffixes):
         other = next(suffix for suffix in suffixes if not _all_numbers([suffix]))
         raise InputError(
             f"the columns '{prefix}0', '{prefix}1', ... are numbered, but '{prefix}{other}' is "
-            "not; name all or none, and call what is no class otherwise."
+            f"not; number all of them or none, and rename columns that only look like {prefix}*."
         )
     if not _all_numbers(suffixes):
         return found
@@ -134,8 +148,8 @@ def _ordered(found: list[str], prefix: str) -> list[str]:
     for expected, place in enumerate(order):
         if numbers[place] != expected:
             raise InputError(
-                f"the column '{prefix}{expected}' is missing, or there twice; numbered columns "
-                f"count from 0 without gaps, there are {few(found, 8)}."
+                f"the column '{prefix}{expected}' is missing or occurs twice; number the columns "
+                f"from 0 without gaps. Found: {few(found, 8)}."
             )
     return [found[place] for place in order]
 

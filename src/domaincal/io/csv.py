@@ -25,20 +25,21 @@ from domaincal.io.raw_data import RawData
 
 # With or without the byte order mark that spreadsheets write.
 _ENCODING = "utf-8-sig"
-# How missing numbers are written; a domain may well be called NA.
+# Texts for a missing number. Domains may have these names.
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
 
-#: From the header to the type, ``float`` or ``str``, of the columns to keep.
+#: Maps the header to the columns to keep, each with its type, ``float`` or ``str``.
 ChooseTypes = Callable[[list[str]], Mapping[str, type]]
 
 
 def read_frame(
     path: Path, choose: ChooseTypes, *, cure: str = ""
 ) -> tuple[list[str], pd.DataFrame]:
-    """Header of a csv file, compressed or not, and the columns that ``choose`` wants of it.
+    """Header and chosen columns of a csv file, plain or compressed by gzip.
 
-    Columns of type ``float`` hold float64, with NaN where a cell is missing; those of type ``str``
-    the text of each cell, as it is written. The file is opened once.
+    Columns of type ``float`` hold float64, with NaN for missing cells; columns of type ``str`` hold
+    the text of each cell. ``cure`` is added to the error for a cell that is not a number. The file
+    is opened once.
     """
     opened: Any = gzip.open if path.suffix.lower() == ".gz" else open
     with opened(path, "rb") as file, decoding(path, "it needs a header, commas and UTF-8"):
@@ -50,7 +51,7 @@ def read_frame(
 
 
 def read_csv(path: Path) -> RawData:
-    """Columns of a csv file; a column of whole numbers holds integers, any other text strings."""
+    """Arrays of a csv file; columns of whole numbers become integers, other texts strings."""
     layouts: list[Layout] = []
 
     def choose(header: list[str]) -> dict[str, type]:
@@ -68,12 +69,12 @@ def read_csv(path: Path) -> RawData:
     }
     for array, column in layout.single.items():
         if array == "labels" and (frame[column] == "").all():
-            continue  # a column for labels that nobody knows yet
+            continue  # the rows are not labelled yet
         texts = _texts(frame[column], column)
         if array == "labels":
             arrays[array] = _labels(texts, layout.class_names)
         else:
-            arrays[array] = _numbers_or_texts(texts)
+            arrays[array] = _integers_or_texts(texts)
     return RawData(
         ".csv", arrays, class_names=layout.class_names, feature_names=layout.feature_names,
         ignored=layout.ignored,
@@ -81,41 +82,42 @@ def read_csv(path: Path) -> RawData:
 
 
 def write_csv(data: CalibrationData, path: Path) -> None:
-    """Write all rows; every number so that it is the same again in its own precision."""
-    require_names_that_csv_can_hold(data.class_names)
+    """Write all rows; numbers are exact when they are read as the dtype that they had."""
+    require_names_that_csv_can_hold(data.class_names, "class_names")
+    require_names_that_csv_can_hold(data.feature_names, "feature_names")
     save_csv(path, frame_of(data))
 
 
 def save_csv(path: Path, frame: pd.DataFrame) -> None:
-    """Write a table, atomically; names that would not come back are refused."""
+    """Write a table atomically; refuse texts that would be different after reading."""
     for column in frame.select_dtypes(exclude="number"):
         texts = frame[column].astype(str)
         wrong = texts[(texts == "") | texts.str.contains("[\r\0]", regex=True)]
         if len(wrong):
             raise InputError(
-                f"the column {column!r} holds {wrong.iloc[0]!r}, which a .csv file cannot; rename "
-                "it, or write .npz or .parquet."
+                f"the column {column!r} contains {wrong.iloc[0]!r}, which a .csv file cannot hold; "
+                "rename it, or write .npz or .parquet instead."
             )
     with atomic_file(path) as file:
         frame.to_csv(file, index=False, lineterminator="\n")
 
 
 def _header(path: Path, file: IO[bytes]) -> list[str]:
-    """Names of the columns; the file is left at its start."""
+    """Names of the columns; the file is rewound afterwards."""
     text = io.TextIOWrapper(file, encoding=_ENCODING, newline="")
     columns = [name.strip() for name in next(csv.reader(text), [])]
     text.detach()
     file.seek(0)
     if not columns:
-        raise FileFormatError(f"{path} is empty; it needs a header.")
+        raise FileFormatError(f"{path} is empty; the first line must be a header.")
     other = next((mark for mark in ";\t|" if len(columns) == 1 and mark in columns[0]), None)
     if other is not None:
         raise FileFormatError(f"{path} is separated by {other!r}; save it with commas.")
     return columns
 
 
-def _different(header: list[str]) -> list[str]:
-    """Names of which no two are the same, as pandas wants them: a repeated one gets a number."""
+def _unique_names(header: list[str]) -> list[str]:
+    """Header in which repeated names get a number: pandas accepts no duplicates."""
     seen: dict[str, int] = {}
     out = []
     for name in header:
@@ -127,15 +129,16 @@ def _different(header: list[str]) -> list[str]:
 def _columns(
     path: Path, file: IO[bytes], header: list[str], types: Mapping[str, type], cure: str
 ) -> pd.DataFrame:
+    """Columns with the wanted types."""
     numbers = [name for name, wanted in types.items() if wanted is float]
-    header = _different(header)
+    header = _unique_names(header)
     options: dict[str, Any] = {
         "encoding": _ENCODING, "index_col": False, "names": header, "header": 0,
         "keep_default_na": False, "na_values": {name: list(_MISSING) for name in numbers},
     }  # fmt: skip
-    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):  # later ones always read exactly
+    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):  # later versions are always exact
         options["float_precision"] = "round_trip"
-    # All columns are read: only then are rows with more cells than the header an error.
+    # Read all columns: otherwise pandas ignores rows with more cells than the header.
     dtypes = {**dict.fromkeys(header, object), **dict.fromkeys(numbers, np.float64)}
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -158,7 +161,7 @@ def _columns(
 def _not_a_number(
     path: Path, cells: pd.DataFrame, numbers: list[str], cure: str
 ) -> FileFormatError | InputError:
-    """The error for columns that should hold numbers: the first cell that is none."""
+    """Error that names the first cell that is not a number."""
     for name in numbers:
         wrong = pd.to_numeric(cells[name], errors="coerce").isna() & cells[name].notna()
         if wrong.any():
@@ -167,10 +170,11 @@ def _not_a_number(
                 f"the column {name!r} contains {cells[name].iloc[row]!r} in row {row}; it must "
                 f"hold numbers{cure and ': ' + cure}."
             )
-    return FileFormatError(f"{path} is no readable .csv file.")
+    return FileFormatError(f"{path} is not a readable .csv file.")
 
 
 def _texts(cells: "pd.Series[Any]", column: str) -> "pd.Series[Any]":
+    """Texts of the cells; an empty cell is an error."""
     texts = cells.astype(object)
     empty = (texts.isna() | (texts == "")).to_numpy()
     if empty.any():
@@ -181,22 +185,25 @@ def _texts(cells: "pd.Series[Any]", column: str) -> "pd.Series[Any]":
     return texts
 
 
-def _numbers_or_texts(texts: "pd.Series[Any]") -> Array:
-    """Integers where all cells are whole numbers as one writes them (007 is a name), else texts."""
+def _integers_or_texts(texts: "pd.Series[Any]") -> Array:
+    """Integers if all cells are integers in their usual form (so 007 is a text), else texts."""
     if texts.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all():
         return texts.astype(np.int64).to_numpy()
     return texts.to_numpy(object)
 
 
 def _labels(texts: "pd.Series[Any]", class_names: tuple[str, ...] | None) -> Array:
-    """Class names where all of them are; a class may be called 3, but then its number is not 3."""
+    """Labels as class names if all of them are, else as class indices.
+
+    A mix is an error: with a class named ``3``, the label 3 would be ambiguous.
+    """
     named = texts.isin(class_names or ()).to_numpy()
     if named.all():
         return texts.to_numpy(object)
     if named.any() and texts[~named].str.fullmatch("[0-9.]+").any():
         raise InputError(
-            f"the column 'label' holds names of classes ({texts[named].iloc[0]!r}) and others "
-            f"({texts[~named].iloc[0]!r} in row {int(np.argmin(named))}); use one or the other."
+            f"the column 'label' mixes class names ({texts[named].iloc[0]!r}) and numbers "
+            f"({texts[~named].iloc[0]!r} in row {int(np.argmin(named))}); use one of the two."
         )
-    # pandas writes whole numbers beside missing ones as 9.0.
-    return _numbers_or_texts(texts.str.replace(r"^([0-9]+)\.0*$", r"\1", regex=True))
+    # pandas writes 9 as 9.0 if the column has missing values.
+    return _integers_or_texts(texts.str.replace(r"^([0-9]+)\.0*$", r"\1", regex=True))

@@ -1,4 +1,4 @@
-"""``read``, ``write`` and ``convert``: the suffix picks the format."""
+"""``read``, ``write`` and ``convert``; the suffix of the path selects the format."""
 
 import os
 import warnings
@@ -37,7 +37,7 @@ _WRITERS: dict[str, Callable[[CalibrationData, Path], None]] = {
 def read(
     path: str | os.PathLike[str], *, probabilities: bool = False, verify: bool = False
 ) -> CalibrationData:
-    """Rows of a file: logits, and labels, features, domains, groups as far as they are there.
+    """Read logits, and labels, features, domains and groups if the file has them.
 
     Parameters
     ----------
@@ -46,12 +46,12 @@ def read(
         :class:`Store`, or a folder of ``logits.npy``, ``labels.npy``, ... Arrays are named
         ``logits`` (or ``probabilities``), ``labels``, ``features``, ``domains``, ``groups``;
         columns ``logit_*`` (or ``prob_*``), ``feature_*``, ``label``, ``domain``, ``group``.
-        Anything else in the file is ignored.
+        Other arrays and columns are ignored.
     probabilities : bool, default False
-        What the file calls logits are probabilities.
+        Treat the logits of the file as probabilities.
     verify : bool, default False
         Compare the checksums of a store, or of the pages of a ``.parquet`` file. (Those of
-        ``.npz`` are always compared, the other formats have none.)
+        ``.npz`` are always compared; the other formats have none.)
 
     Examples
     --------
@@ -67,16 +67,15 @@ def read(
 
 
 def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
-    """Write rows to a file, or to a :class:`Store` where the path has no suffix.
+    """Write rows to a file, or to a :class:`Store` if the path has no suffix.
 
-    An earlier file of that name is replaced at the end, in one step: whatever happens meanwhile,
-    there is the old file or the new one.
+    The write is atomic: an earlier file of that name stays until the new one is complete.
 
     Parameters
     ----------
     data : CalibrationData
     path : path
-        ``.npz``, ``.parquet``, ``.csv`` (which keeps no types and no provenance), or no suffix.
+        ``.npz``, ``.parquet``, ``.csv`` (which keeps no dtypes and no provenance), or no suffix.
 
     Examples
     --------
@@ -98,7 +97,9 @@ def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
         else:
             _WRITERS[path.suffix.lower()](data, path)
     except UnicodeEncodeError as error:
-        raise InputError(f"{path} cannot hold a name that is no text ({error}).") from error
+        raise InputError(
+            f"a name cannot be written to {path} as UTF-8 ({error}); rename it."
+        ) from error
 
 
 def convert(
@@ -109,18 +110,18 @@ def convert(
     domain: str | None = None,
     append: bool = False,
 ) -> CalibrationData:
-    """Read a file and write its rows to another, of another format or the same.
+    """Read a file and write its rows to another file, of any format that can be written.
 
     Parameters
     ----------
     source, output : path
         See :func:`read` and :func:`write`.
     probabilities : bool, default False
-        What the source calls logits are probabilities.
+        Treat the logits of the source as probabilities.
     domain : str, optional
-        The domain of all rows, in place of what the source says: for one file a site.
+        Domain of all rows, instead of the domains of the source; for sources with one site each.
     append : bool, default False
-        Add the rows to those of the output, a :class:`Store`.
+        Append the rows to the output, which must be a :class:`Store`.
 
     Returns
     -------
@@ -140,13 +141,13 @@ def convert(
     require_writable_format(output)
     if append and not _is_store(output):
         raise InputError(
-            f"{output} is no store, and only a store can grow; give a name without suffix."
+            f"rows can be appended to a store only, not to {output}; give a name without a suffix."
         )
     raw = read_raw(source)
     data = checked(source, raw, probabilities=probabilities)
     if raw.ignored:
         warnings.warn(
-            f"{few(map(repr, raw.ignored), 8)} of {source} are left out.",
+            f"{source} also holds {few(map(repr, raw.ignored), 8)}, which {output} will not have.",
             DomaincalWarning,
             stacklevel=2,
         )
@@ -160,18 +161,18 @@ def convert(
 
 
 def read_raw(path: str | os.PathLike[str], *, verify: bool = False) -> RawData:
-    """What a file holds, before it is checked."""
+    """Read the arrays of a file without validation."""
     path = Path(path)
     suffix = path.suffix.lower()
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     if not path.is_dir() and suffix not in _READERS:
         raise InputError(
-            f"{path} has the suffix {suffix!r}, which is none of {', '.join(_READERS)}; convert "
-            "or rename it."
+            f"{path} has the suffix {suffix!r}; rows are read from {', '.join(_READERS)}, a store "
+            "or a folder of .npy files; convert or rename it."
         )
     if not path.is_dir() and not path.is_file():
-        raise InputError(f"{path} is no plain file; copy it to one.")
+        raise InputError(f"{path} is not a regular file; copy its content to one.")
     try:
         with decoding(path, DAMAGED):
             if path.is_dir():
@@ -185,9 +186,9 @@ def read_raw(path: str | os.PathLike[str], *, verify: bool = False) -> RawData:
 
 
 def require_writable_format(path: Path) -> None:
-    """Refuse a place or a format that is not written, before any work is done for it."""
+    """Refuse a path that :func:`write` cannot write to."""
     if path.is_dir() and not (path / "meta.json").exists():
-        raise InputError(f"{path} is a folder, but no store; choose another name.")
+        raise InputError(f"{path} is a folder, but not a store; choose another name.")
     if not _is_store(path) and path.suffix.lower() not in _WRITERS:
         raise InputError(
             f"{path} has the suffix {path.suffix!r}; rows are written to {', '.join(_WRITERS)} or, "
@@ -198,11 +199,12 @@ def require_writable_format(path: Path) -> None:
 
 
 def require_store_name(path: Path) -> None:
-    """Refuse the name of a file where a store, a folder, would be made."""
+    """Refuse the suffix of a file for a new store, which is a folder."""
     if path.suffix.lower() in _READERS and not path.exists():
         raise InputError(
-            f"{path} has the suffix {path.suffix!r} of a file, but these rows become a store, a "
-            f"folder; name it {path.stem}, and convert it afterwards if you need a file."
+            f"{path} has the suffix {path.suffix!r} of a file, but the rows are written to a "
+            f"store, which is a folder; name it {path.stem}, and convert it later if you need a "
+            "file."
         )
 
 
@@ -211,7 +213,7 @@ def _is_store(path: Path) -> bool:
 
 
 def _read_folder(path: Path) -> RawData:
-    """Arrays that somebody saved one by one."""
+    """Read a folder with one ``.npy`` file for each array."""
     found = {p.stem: p for p in path.glob("*.npy")}
     arrays = {name: read_npy_file(found[name]) for name in ARRAYS if name in found}
     ignored = tuple(sorted(p.name for p in path.iterdir() if p.stem not in arrays))

@@ -1,4 +1,4 @@
-"""What is in a file, domain by domain, and what is odd about it."""
+"""Contents of a data file, domain by domain, and problems of its rows."""
 
 import os
 from dataclasses import dataclass
@@ -9,43 +9,45 @@ import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array
+from domaincal._wording import few
 from domaincal.data import CalibrationData
 from domaincal.io.formats import read_raw
 from domaincal.io.raw_data import RawData, checked
 from domaincal.kernels import numpy_kernels
 from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
-# Logits so far below the largest of their row are masks, not scores.
-_MASK = 1e4
-# Rows whose logits span so many times what is usual in their domain come from a network gone wrong.
-_WILD = 20.0
-# Features whose mean has a smaller share of their square are as good as centred.
-_NO_MEAN = 0.02
+# A row whose logits span more than this has masked classes.
+_MASK_SPAN = 1e4
+# A row whose logits span so many times the median of its domain is an outlier.
+_OUTLIER_RATIO = 20.0
+# Features are nearly centred if their squared mean is below this share of their mean square.
+_CENTRED_SHARE = 0.02
 _BLOCK = 1 << 14
 _SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """What :func:`inspect` found.
+    """Result of :func:`inspect`.
 
     Attributes
     ----------
     path, format : str
     n_rows, n_classes : int
     n_features : int or None
-    arrays : dict from the arrays that are there to their types
-    class_names : tuple of str or None
+    arrays : dict from names of arrays to their dtypes
+    class_names, feature_names : tuple of str or None
     provenance : dict
     fingerprint : str
-        Fitted calibrators remember that of their rows.
+        Text that tells these rows from others; calibrators store that of their training rows.
     domains : DataFrame
-        A row for each domain: domain, n, accuracy and mean_confidence of the softmax as it is
-        (NaN without labels), classes (how many occur among the labels), not_finite (rows).
-    odd : tuple of str
-        What deserves a look, with what to do about it.
+        One row for each domain: domain, n, accuracy and mean_confidence of the uncalibrated softmax
+        (accuracy is NaN without labels), classes (number of different labels), not_finite (number
+        of rows with NaN or infinity).
+    findings : tuple of str
+        Possible problems, each with its cure.
     ignored : tuple of str
-        What else is in the file.
+        Names of the other arrays or columns of the file.
     """
 
     path: str
@@ -55,19 +57,20 @@ class Inspection:
     n_features: int | None
     arrays: dict[str, str]
     class_names: tuple[str, ...] | None
+    feature_names: tuple[str, ...] | None
     provenance: dict[str, Any]
     fingerprint: str
     domains: pd.DataFrame
-    odd: tuple[str, ...]
+    findings: tuple[str, ...]
     ignored: tuple[str, ...]
 
 
 def inspect(
     path: str | os.PathLike[str], *, probabilities: bool = False, verify: bool = False
 ) -> Inspection:
-    """What is in a file, and what is odd about it; parameters as in :func:`read`.
+    """Describe a data file and list possible problems; parameters are those of :func:`read`.
 
-    Values that are not finite, for which :func:`read` refuses a file, are counted here.
+    Values that are not finite are counted. (:func:`read` refuses such a file.)
 
     Examples
     --------
@@ -76,15 +79,15 @@ def inspect(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     dc.write(data, folder + "/scores.npz")
     ...     found = dc.inspect(folder + "/scores.npz")
-    >>> found.n_rows, found.domains["n"].tolist(), found.odd
+    >>> found.n_rows, found.domains["n"].tolist(), found.findings
     (300, [100, 100, 100], ())
     """
     raw = read_raw(path, verify=verify)
     data = checked(path, raw, probabilities=probabilities, check_finite=False)
-    with np.errstate(over="ignore", invalid="ignore"):  # huge values are odd, not an error
+    with np.errstate(over="ignore", invalid="ignore"):  # of huge values
         rows = _RowFacts.of(data)
         table = _by_domain(data, rows)
-        odd = tuple(_oddities(data, raw, rows, table))
+        findings = tuple(_findings(data, raw, rows, table))
     return Inspection(
         path=str(Path(path)),
         format=raw.format,
@@ -96,19 +99,20 @@ def inspect(
             for name, values in raw.arrays.items()
         },
         class_names=data.class_names,
+        feature_names=data.feature_names,
         provenance=dict(data.provenance),
         fingerprint=data.fingerprint(),
         domains=table,
-        odd=odd,
+        findings=findings,
         ignored=raw.ignored,
     )
 
 
 def look_like_probabilities(logits: Array) -> bool:
-    """Whether all rows are non-negative and sum to 1, as no network's logits do."""
+    """Whether all rows are non-negative and sum to 1."""
     for start in range(0, len(logits), _BLOCK):
         z = logits[start : start + _BLOCK]
-        # Not finite counts as no: comparisons with NaN are false.
+        # Comparisons with NaN are false, so that rows with NaN do not count.
         if not 0 <= z.min() <= z.max() <= 1.001:
             return False
         if not np.abs(z.sum(axis=1, dtype=np.float64) - 1.0).max() < 1e-3:
@@ -118,7 +122,7 @@ def look_like_probabilities(logits: Array) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _RowFacts:
-    """One number for each row."""
+    """One value for each row; ``span`` is the largest logit minus the smallest."""
 
     finite: Array
     confidence: Array
@@ -142,6 +146,7 @@ class _RowFacts:
 
 
 def _by_domain(data: CalibrationData, rows: _RowFacts) -> pd.DataFrame:
+    """The table ``Inspection.domains``."""
     domains = np.full(len(data), "all") if data.domains is None else data.domains
     labels = data.labels
     hits = np.full(len(data), np.nan) if labels is None else (rows.predicted == labels) * 1.0
@@ -158,113 +163,113 @@ def _by_domain(data: CalibrationData, rows: _RowFacts) -> pd.DataFrame:
     return table.reset_index()
 
 
-def _oddities(
+def _findings(
     data: CalibrationData, raw: RawData, rows: _RowFacts, table: pd.DataFrame
 ) -> list[str]:
     found = []
-
-    def say(text: str, *, when: object = True) -> None:
-        if when:
-            found.append(text)
-
-    n_classes = data.logits.shape[1]
-    bad = int((~rows.finite).sum())
-    say(f"{bad} rows hold values that are not finite: drop them.", when=bad)
+    not_finite = int((~rows.finite).sum())
+    if not_finite:
+        found.append(f"{not_finite} rows hold NaN or infinity: drop them.")
     stored = raw.arrays.get("logits")
-    say(
-        "the logits are >= 0 and sum to 1 in each row: if they are probabilities, say so "
-        "(--probabilities, or probabilities=True).",
-        when=stored is not None and stored.ndim == 2 and look_like_probabilities(data.logits),
-    )
-    found += _odd_spans(data, rows.span)
-    if data.labels is None:
-        say("there are no labels: a calibrator can be applied, not fitted.")
-    else:
-        absent = np.flatnonzero(np.bincount(data.labels, minlength=n_classes) == 0)
-        say(
-            f"{len(absent)} of {n_classes} classes never occur among the labels: "
-            f"{_some([_class(data, int(k)) for k in absent])}.",
-            when=len(absent),
+    if stored is not None and stored.ndim == 2 and look_like_probabilities(data.logits):
+        found.append(
+            "the logits are >= 0 and sum to 1 in each row: if they are probabilities, pass "
+            "--probabilities (or probabilities=True)."
         )
-        poor = table[(table["accuracy"] < 1.0 / n_classes) & (table["n"] >= MINIMUM_ROWS)]
-        say(
-            f"accuracy is below chance in {_some(poor['domain'])}: check the order of rows and "
-            "classes.",
-            when=len(poor),
-        )
-        single = table[(table["classes"] == 1) & (table["n"] >= MINIMUM_ROWS)]
-        say(f"all rows have the same label in {_some(single['domain'])}.", when=len(single))
+    found += _span_findings(data, rows.span)
+    found += _label_findings(data, table)
     if data.domains is None:
-        say("there are no domains: all rows count as one, and MD-TS cannot be fitted.")
+        found.append("there are no domains: all rows count as one, and MD-TS cannot be fitted.")
     small = table[table["n"] < MINIMUM_ROWS]
-    say(
-        f"fewer than {MINIMUM_ROWS} rows in {_some(small['domain'])}: too few for a temperature.",
-        when=len(small),
-    )
-    found += _odd_features(data, rows)
-    return found
+    if len(small):
+        found.append(
+            f"fewer than {MINIMUM_ROWS} rows in {_first(small['domain'])}: too few to fit a "
+            "temperature."
+        )
+    return found + _feature_findings(data, rows.finite)
 
 
-def _odd_spans(data: CalibrationData, span: Array) -> list[str]:
+def _span_findings(data: CalibrationData, span: Array) -> list[str]:
+    """Rows whose logits are all equal, masked, or far apart."""
     found = []
-    flat, masked = span == 0, span > _MASK
+    flat, masked = span == 0, span > _MASK_SPAN
     if flat.any():
         found.append(
-            f"{int(flat.sum())} rows have equal logits for all classes: there is nothing to "
-            "calibrate in them."
+            f"{int(flat.sum())} rows have equal logits for all classes: no temperature changes "
+            "their confidence."
         )
     if masked.any():
         found.append(
-            f"{int(masked.sum())} rows have logits more than {_MASK:g} below the largest, as "
-            "masks do: lift them to about the smallest real one."
+            f"{int(masked.sum())} rows have logits more than {_MASK_SPAN:g} below the largest, "
+            "such as masks: raise them to about the smallest logit that is not masked."
         )
     domains = np.zeros(len(data), int) if data.domains is None else data.domains
-    real = pd.Series(np.where(flat | masked, np.nan, span))
-    times = real / real.groupby(domains).transform("median")
-    wild = int((times > _WILD).sum())
-    if wild:
-        worst = int(times.argmax())
+    usual = pd.Series(np.where(flat | masked, np.nan, span))
+    ratio = usual / usual.groupby(domains).transform("median")
+    outliers = int((ratio > _OUTLIER_RATIO).sum())
+    if outliers:
+        largest = int(ratio.argmax())
         found.append(
-            f"{wild} rows have logits more than {_WILD:g} times as far apart as is usual in their "
-            f"domain (row {worst}: {times[worst]:.0f} times): one of them that is wrong counts as "
-            "much as thousands of others, and so they decide what is fitted; find out why the "
-            "network does that, or fit without them."
+            f"{outliers} rows have logits more than {_OUTLIER_RATIO:g} times as far apart as the "
+            f"median of their domain (row {largest}: {ratio[largest]:.0f} times): a single wrong "
+            "one can dominate the fit; check the network on these rows, or fit without them."
         )
     return found
 
 
-def _odd_features(data: CalibrationData, rows: _RowFacts) -> list[str]:
-    if data.features is None or not rows.finite.any():
+def _label_findings(data: CalibrationData, table: pd.DataFrame) -> list[str]:
+    """Missing labels, missing classes, and domains with implausible labels."""
+    if data.labels is None:
+        return ["there are no labels: a calibrator can be applied, but not fitted."]
+    found = []
+    n_classes = data.logits.shape[1]
+    absent = np.flatnonzero(np.bincount(data.labels, minlength=n_classes) == 0)
+    if len(absent):
+        names = absent if data.class_names is None else [data.class_names[k] for k in absent]
+        found.append(
+            f"{len(absent)} of {n_classes} classes never occur among the labels: {_first(names)}."
+        )
+    large = table[table["n"] >= MINIMUM_ROWS]
+    below_chance = large[large["accuracy"] < 1.0 / n_classes]
+    if len(below_chance):
+        found.append(
+            f"accuracy is below chance in {_first(below_chance['domain'])}: check the order of "
+            "rows and classes."
+        )
+    single = large[large["classes"] == 1]
+    if len(single):
+        found.append(f"all rows have the same label in {_first(single['domain'])}.")
+    return found
+
+
+def _feature_findings(data: CalibrationData, finite: Array) -> list[str]:
+    """Constant features, and features that are nearly centred."""
+    if data.features is None or not finite.any():
         return []
     total, square, low, high = (np.zeros(data.features.shape[1]) for _ in range(4))
     low += np.inf
     high -= np.inf
     for start in range(0, len(data), _BLOCK):
         block = slice(start, start + _BLOCK)
-        x = data.features[block][rows.finite[block]].astype(np.float64)
+        x = data.features[block][finite[block]].astype(np.float64)
         if len(x):
             total, square = total + x.sum(axis=0), square + (x * x).sum(axis=0)
             low, high = np.minimum(low, x.min(axis=0)), np.maximum(high, x.max(axis=0))
-    n = int(rows.finite.sum())
+    n = int(finite.sum())
     mean = total / n
     found = []
     constant = int((low == high).sum())
     if constant:
         found.append(f"{constant} of {len(mean)} features are the same in all rows.")
-    # Without an intercept, the temperature of a row comes from its features' mean.
-    if constant < len(mean) and n >= MINIMUM_ROWS and mean @ mean < _NO_MEAN * square.sum() / n:
+    # Without an intercept, the temperature of an average row comes from the mean of the features.
+    centred = mean @ mean < _CENTRED_SHARE * square.sum() / n
+    if constant < len(mean) and n >= MINIMUM_ROWS and centred:
         found.append(
-            "the features have hardly a mean, as after standardisation: MD-TS needs "
+            "the features are nearly centred, as after standardisation: MD-TS needs "
             "fit_intercept=true."
         )
     return found
 
 
-def _class(data: CalibrationData, k: int) -> str:
-    return str(k) if data.class_names is None else data.class_names[k]
-
-
-def _some(names: Any) -> str:
-    names = [str(name) for name in names]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def _first(names: Any) -> str:
+    return few(map(str, names), _SHOWN)

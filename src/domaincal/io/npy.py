@@ -59,7 +59,7 @@ def read_npy_file(path: Path) -> Array:
 
 
 def read_into(file: BufferedReader, out: Array, name: str) -> None:
-    """Fill a contiguous array with the bytes that follow: a shard needs no array of its own."""
+    """Read the bytes that follow into a contiguous array, without a temporary array."""
     view = out.reshape(-1).view(np.uint8).data
     missing = len(view) - file.readinto(view)
     if missing:
@@ -79,7 +79,7 @@ def write_npy(path: Path, values: Array) -> str:
 class _HashingFile:
     """File that hashes the bytes it writes.
 
-    Also, :func:`numpy.save` reports errors of the disk without their number to a plain file.
+    It also keeps the error number of a full disk, which :func:`numpy.save` drops for a plain file.
     """
 
     def __init__(self, file: BinaryIO) -> None:

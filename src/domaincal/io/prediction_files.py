@@ -1,4 +1,4 @@
-"""Tables of predictions in files."""
+"""Writer of tables of predictions."""
 
 import os
 from pathlib import Path
@@ -18,13 +18,20 @@ _PREFIX = PREFIXES["probabilities"]
 
 
 def write_table(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Write a table of predictions, so that :func:`read` can read it as rows.
+    """Write a table of predictions; :func:`read` reads the file as rows.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`prediction_table`.
+    path : path
+        ``.parquet``, ``.csv`` or ``.npz``. An earlier file of that name is replaced.
 
     Examples
     --------
     >>> import tempfile, domaincal as dc
     >>> data, _ = dc.make_multi_domain(n_domains=2, random_state=0)
-    >>> table = dc.prediction_table(dc.MaxSoftmax().fit(data.logits, data.labels), data)
+    >>> table = dc.prediction_table(dc.MaxSoftmax().fit(data), data)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     dc.write_table(table, folder + "/probabilities.csv")
     ...     dc.read(folder + "/probabilities.csv")
@@ -33,34 +40,45 @@ def write_table(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     require_table_format(path)
     if not isinstance(table, pd.DataFrame):
-        raise InputError(f"table must be a DataFrame, got {type(table).__name__}.")
+        raise InputError(
+            f"table must be a DataFrame, got {type(table).__name__}; make it with "
+            "domaincal.prediction_table(fitted, data)."
+        )
     suffix = path.suffix.lower()
     columns = [str(name) for name in table if str(name).startswith(_PREFIX)]
-    names = tuple(name.removeprefix(_PREFIX) for name in columns)
-    numbered = names == tuple(map(str, range(len(names))))
+    suffixes = tuple(name.removeprefix(_PREFIX) for name in columns)
+    numbered = suffixes == tuple(map(str, range(len(suffixes))))
+    class_names = None if numbered else suffixes
     if suffix == ".csv":
-        require_names_that_csv_can_hold(names)
+        require_names_that_csv_can_hold(class_names, "class_names")
         save_csv(path, table)
     elif suffix == ".parquet":
-        save_parquet(path, table, {"class_names": None if numbered else names})
+        save_parquet(path, table, {"class_names": class_names})
     else:
-        arrays: dict[str, Array] = {"probabilities": table[columns].to_numpy()}
-        plural = {column: array for array, column in SINGLE.items()}
-        for name in table.columns.difference(columns, sort=False):
-            values = table[name].to_numpy()
-            text = values.dtype.kind not in "fiub"
-            arrays[plural.get(name, name)] = values.astype(str) if text else values
-        if not numbered:
-            arrays["class_names"] = np.array(names)
-        save_npz(path, arrays)
+        save_npz(path, _arrays(table, columns, class_names))
+
+
+def _arrays(
+    table: pd.DataFrame, columns: list[str], class_names: tuple[str, ...] | None
+) -> dict[str, Array]:
+    """The table as named arrays: ``columns`` become one array of probabilities."""
+    arrays: dict[str, Array] = {"probabilities": table[columns].to_numpy()}
+    plural = {column: array for array, column in SINGLE.items()}
+    for name in table.columns.difference(columns, sort=False):
+        values = table[name].to_numpy()
+        is_text = values.dtype.kind not in "fiub"
+        arrays[plural.get(name, name)] = values.astype(str) if is_text else values
+    if class_names is not None:
+        arrays["class_names"] = np.array(class_names)
+    return arrays
 
 
 def require_table_format(path: Path) -> None:
-    """Refuse a format that is not written, before any work is done for it."""
+    """Refuse a path whose suffix is not a format for tables, or whose package is missing."""
     if path.suffix.lower() not in _FORMATS:
         raise InputError(
             f"{path} has the suffix {path.suffix!r}; predictions are written to "
-            f"{', '.join(_FORMATS)}."
+            f"{', '.join(_FORMATS)}; choose one of these."
         )
     if path.suffix.lower() == ".parquet":
         require_pyarrow()

@@ -1,4 +1,4 @@
-"""Arrays of a file, before they are checked."""
+"""Arrays of a file before validation."""
 
 import os
 from collections.abc import Mapping
@@ -7,33 +7,33 @@ from pathlib import Path
 from typing import Any
 
 from domaincal._typing import Array
-from domaincal._validation import require_finite_features, require_finite_logits
+from domaincal._validation import check_finite_features, check_finite_logits
 from domaincal._wording import few
 from domaincal.data import CalibrationData, logits_from_probabilities
 from domaincal.errors import FileFormatError, InputError
 
-#: Names of the arrays of a file; ``probabilities`` may stand in for ``logits``.
+#: Names of the arrays of a file; ``probabilities`` may replace ``logits``.
 ARRAYS = ("logits", "probabilities", "labels", "features", "domains", "groups")
 
-# A compressed file of labels is small, one of a network's outputs is not: what claims to unpack to
-# more than this is made to fill the memory.
+# Limits against decompression bombs: a file may unpack to so many bytes, or to so many times its
+# size. Outputs of networks compress by a small factor only.
 _UNPACKED_FREELY = 1 << 28
 _UNPACKED_TIMES = 100
 
 
 @dataclass(frozen=True, eq=False)
 class RawData:
-    """Arrays of a file by name, and what describes them.
+    """Arrays of a file by name, with names of classes and features and provenance.
 
     Attributes
     ----------
     format : str
-        The format, in words.
+        Format of the file, such as ``".npz"`` or ``"store"``.
     arrays : mapping from some of ``ARRAYS``
     class_names, feature_names, provenance
         As in :class:`CalibrationData`.
     ignored : tuple of str
-        Names of everything else in the file.
+        Names of the other arrays or columns of the file.
     """
 
     format: str
@@ -44,7 +44,10 @@ class RawData:
     ignored: tuple[str, ...] = ()
 
     def to_data(self, *, probabilities: bool = False, check_finite: bool = True) -> CalibrationData:
-        """Checked rows; with ``probabilities``, what the file calls logits are probabilities."""
+        """Validated rows.
+
+        With ``probabilities``, the logits of the file are treated as probabilities.
+        """
         given = {name: _native(values) for name, values in self.arrays.items()}
         stored = given.pop("probabilities", None)
         if "logits" in given:
@@ -55,17 +58,17 @@ class RawData:
         else:
             found = few(map(repr, [*given, *self.ignored]), 12)
             raise InputError(
-                f"there are no logits in it (found: {found or 'nothing'}); name the scores of the "
-                "classes 'logits' (columns 'logit_*'), or 'probabilities' (columns 'prob_*')."
+                f"it has no logits (found: {found or 'nothing'}); name the scores of the classes "
+                "'logits' (columns 'logit_*') or 'probabilities' (columns 'prob_*')."
             )
         data = CalibrationData(
             **given, class_names=self.class_names, provenance=self.provenance,
             feature_names=self.feature_names if "features" in given else None,
         )  # fmt: skip
         if check_finite:
-            require_finite_logits(data.logits)
+            check_finite_logits(data.logits)
             if data.features is not None:
-                require_finite_features(data.features)
+                check_finite_features(data.features)
         return data
 
 
@@ -76,7 +79,7 @@ def checked(
     probabilities: bool = False,
     check_finite: bool = True,
 ) -> CalibrationData:
-    """The rows of a file; what is wrong with them is said with its name."""
+    """Validated rows of a file; errors name the file."""
     try:
         return raw.to_data(probabilities=probabilities, check_finite=check_finite)
     except InputError as error:
@@ -84,7 +87,7 @@ def checked(
 
 
 def arrays_of(data: CalibrationData) -> dict[str, Array]:
-    """The arrays that the data have, by name."""
+    """Arrays of the data by name, without those that are None."""
     if not isinstance(data, CalibrationData):
         raise InputError(f"data must be CalibrationData, got {type(data).__name__}.")
     given = {name: getattr(data, name, None) for name in ARRAYS}
@@ -92,14 +95,14 @@ def arrays_of(data: CalibrationData) -> dict[str, Array]:
 
 
 def require_plausible_size(path: Path, unpacked: int, on_disk: int) -> None:
-    """Refuse what would unpack to a multiple of its size that real data do not reach."""
+    """Refuse a file that may be a decompression bomb."""
     if unpacked > max(_UNPACKED_FREELY, _UNPACKED_TIMES * on_disk):
         raise FileFormatError(
-            f"{path} has {on_disk} bytes and claims to hold {unpacked}: it looks made to fill the "
-            "memory; if you trust it, write it again without compression."
+            f"{path} has {on_disk} bytes and would unpack to {unpacked}: it may be a decompression "
+            "bomb; if you trust it, write it again without compression."
         )
 
 
 def _native(values: Array) -> Array:
-    """The array in this machine's byte order."""
+    """Array in the byte order of this machine."""
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))

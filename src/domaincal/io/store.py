@@ -265,8 +265,9 @@ class Store:
             columns = meta.columns[name]
             expected = (shard.n_rows,) if columns is None else (shard.n_rows, columns)
             if shape != expected or dtype != np.dtype(meta.dtypes[name]) or fortran:
+                order = " in Fortran order" if fortran else ""
                 raise FileFormatError(
-                    f"{path} holds {shape} of {dtype}, but {_META} says {expected} of "
+                    f"{path} holds {shape} of {dtype}{order}, but {_META} says {expected} of "
                     f"{meta.dtypes[name]}; restore the file, or write the store again."
                 )
 

@@ -57,8 +57,8 @@ class StoreMeta:
             version = found.pop("version", None)
             if not isinstance(version, int) or not 1 <= version <= VERSION:
                 raise FileFormatError(
-                    f"{path} has version {version} of the format, but this domaincal reads versions "
-                    f"up to {VERSION}; upgrade domaincal."
+                    f"{path} has version {version} of the format, but this domaincal reads up to "
+                    f"version {VERSION}; upgrade domaincal."
                 )
             checksum = found.pop("sha256", None)
             shards = tuple(Shard(**shard) for shard in found.pop("shards"))

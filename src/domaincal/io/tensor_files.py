@@ -23,13 +23,13 @@ def read_safetensors(path: Path) -> RawData:
     tensors, metadata = read_tensors(path)
     if "domaincal" in metadata:
         raise FileFormatError(
-            f"{path} holds a calibrator, not rows; give a file of rows, or read the calibrator with "
-            "domaincal.load."
+            f"{path} holds a calibrator, not rows; give a file of rows, or read the calibrator "
+            "with domaincal.load."
         )
     if metadata.get("format") == NETWORK_FORMAT:
         raise FileFormatError(
-            f"{path} holds a network, not rows; run domaincal extract, and give the store of logits "
-            "and features that it writes."
+            f"{path} holds a network, not rows; run domaincal extract, and give the store of "
+            "logits and features that it writes."
         )
     arrays = {name: tensors[name] for name in ARRAYS if name in tensors}
     for array, key in (("domains", "domain_names"), ("groups", "group_names")):

@@ -1,4 +1,4 @@
-"""Text columns of csv files that describe data sets."""
+"""Text columns of csv files that list the images of a data set."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,16 +17,17 @@ _WHOLE = "[0-9]{1,9}"
 def read_texts(
     path: Path, columns: Sequence[str], optional: Sequence[str] = (), *, cure: str = ""
 ) -> pd.DataFrame:
-    """The named columns as texts without gaps, and optional ones where there are any.
+    """Read columns as texts; an empty cell is an error.
 
-    ``cure`` says what to do about a missing column.
+    ``optional`` columns are read if the file has them. ``cure`` is added to the error for a missing
+    column.
     """
 
     def choose(header: list[str]) -> dict[str, type]:
         wanted = [name for name in header if name in {*columns, *optional}]
         twice = [name for name in wanted if wanted.count(name) > 1]
         if twice:
-            raise InputError(f"{path} has the column {twice[0]!r} twice; rename one of them.")
+            raise InputError(f"{path} has the column {twice[0]!r} twice; remove one of them.")
         missing = [name for name in columns if name not in header]
         if missing:
             raise InputError(
@@ -37,9 +38,9 @@ def read_texts(
 
     _, frame = read_frame(path, choose)
     if frame.empty:
-        raise InputError(f"{path} has no rows; expected one for each image.")
+        raise InputError(f"{path} has no rows; add one for each image.")
     for name in frame.columns:
-        # A row with fewer cells than the header has gaps at its end.
+        # pandas fills the missing cells of a short row with NaN.
         empty = (frame[name].isna() | (frame[name] == "")).to_numpy()
         if empty.any():
             raise InputError(
@@ -50,12 +51,12 @@ def read_texts(
 
 
 def are_whole(texts: "pd.Series[str]") -> bool:
-    """Whether all are whole numbers >= 0."""
+    """Whether all texts are integers >= 0."""
     return bool(texts.str.fullmatch(_WHOLE).all())
 
 
 def whole_numbers(frame: pd.DataFrame, column: str, path: Path) -> IntArray:
-    """A column of whole numbers >= 0."""
+    """Column of integers >= 0."""
     texts = frame[column]
     if not are_whole(texts):
         row = int(np.argmin(texts.str.fullmatch(_WHOLE)))

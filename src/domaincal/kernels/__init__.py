@@ -1,1 +1,1 @@
-"""Pure array functions: formulas over rows, no validation, no state."""
+"""Pure array functions on rows, without validation or state."""

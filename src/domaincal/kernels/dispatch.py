@@ -1,8 +1,8 @@
-"""The row kernels behind one face: compiled for large inputs, numpy for small ones.
+"""Choice between the numba kernels, for large inputs, and the numpy kernels, for small ones.
 
-The choice is made once per fit, from the total size (:func:`use_compiled`), so that the same data
-cut into other blocks gives the same numbers. numba is imported only when the choice falls on it.
-What it reads is read-only always: it compiles arrays that can be written to once more.
+The choice is made once per fit from the total size (:func:`use_compiled`), so that results do not
+depend on how the data are cut into blocks. numba is imported only when its kernels are used. All
+arrays are passed to it as read-only: numba would compile a second version for writable arrays.
 """
 
 from types import ModuleType
@@ -14,13 +14,13 @@ from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.kernels import numpy_kernels, torch_kernels
 
 #: Below this many numbers, loading compiled code costs more than it saves.
-_COMPILED_FROM = 1 << 18
+COMPILED_FROM = 1 << 18
 _LOG2_E = 1.4426950408889634
 
 
 def use_compiled(n_elements: int) -> bool:
-    """Whether an input of so many numbers is worth the compiled kernels."""
-    return n_elements >= _COMPILED_FROM
+    """Whether the compiled kernels are faster for an input of this many numbers."""
+    return n_elements >= COMPILED_FROM
 
 
 def _compiled() -> ModuleType:
@@ -36,7 +36,7 @@ def _compiled_bins() -> ModuleType:
 
 
 def _stored(logits: Array) -> tuple[Array, type[np.floating]]:
-    """Rows as the compiled kernels take them, and the precision of their lanes."""
+    """Logits as the compiled kernels take them (float16 as bits), and the dtype of their lanes."""
     if logits.dtype.kind == "f" and logits.dtype.itemsize == 2:
         return np.ascontiguousarray(logits, np.float16).view(np.uint16), np.float32
     if logits.dtype.kind == "f" and logits.dtype.itemsize == 4:
@@ -45,7 +45,7 @@ def _stored(logits: Array) -> tuple[Array, type[np.floating]]:
 
 
 def reads_in_place(logits: Array) -> bool:
-    """Whether the compiled kernels read these rows without a copy."""
+    """Whether the compiled kernels read these logits without a copy."""
     native = logits.dtype in (np.float16, np.float32, np.float64) and logits.dtype.isnative
     return bool(native and logits.flags.c_contiguous)
 
@@ -62,26 +62,27 @@ def temperature_sums(
     beta: FloatArray,
     *,
     weight: Array | None = None,
-    group: Array | None = None,
-    n_groups: int = 1,
+    domain: Array | None = None,
+    n_domains: int = 1,
     offset: int = 0,
     every: int = 1,
     compiled: bool = False,
 ) -> FloatArray:
     """Sums of :func:`numpy_kernels.temperature_sums`; ``beta`` is of shape (n,) or (1,).
 
-    ``every > 1`` takes one in ``every`` runs of consecutive rows, counted from ``offset``, the
-    number of the first row in the whole data (compiled kernels only).
+    With ``every > 1``, only one in ``every`` runs of consecutive rows is summed. Runs are counted
+    over the whole data; ``offset`` is the index of the first row in it. The numpy kernels sum all
+    rows.
     """
     y = np.ascontiguousarray(labels, np.int64)
     w = np.empty(0) if weight is None else np.ascontiguousarray(weight, np.float64)
-    g = np.empty(0, np.int64) if group is None else np.ascontiguousarray(group, np.int64)
+    g = np.empty(0, np.int64) if domain is None else np.ascontiguousarray(domain, np.int64)
     if not compiled:
-        return numpy_kernels.temperature_sums(logits, y, beta, w, g, n_groups)
+        return numpy_kernels.temperature_sums(logits, y, beta, w, g, n_domains)
     z, lane = _stored(logits)
     kernels = _compiled()
     kernel = kernels.wide_sums if z.shape[1] >= kernels.WIDE_FROM else kernels.narrow_sums
-    out = np.zeros((n_groups, 6))
+    out = np.zeros((n_domains, 6))
     z, y, w, g = map(read_only, (z, y, w, g))
     kernel(z, y, beta, (beta * _LOG2_E).astype(lane), w, g, offset, every, out)
     return out
@@ -90,7 +91,7 @@ def temperature_sums(
 def top_label(
     logits: Array, beta: FloatArray, *, compiled: bool = False
 ) -> tuple[FloatArray, IntArray]:
-    """Largest softmax probability at ``beta`` (shape (n,) or (1,)) and its first class."""
+    """Largest softmax probability at ``beta``, of shape (n,) or (1,), and its first class."""
     if not compiled:
         return numpy_kernels.top_label(logits, beta)
     z, lane = _stored(logits)
@@ -101,7 +102,7 @@ def top_label(
 
 
 def predicted_classes(logits: Array) -> IntArray:
-    """First class with the largest logit, on the host."""
+    """First class with the largest logit, as a numpy array."""
     if on_device(logits):
         return torch_kernels.first_class(logits.tensor)
     return np.asarray(np.argmax(logits, axis=1))
@@ -115,7 +116,7 @@ def bin_sums(
     weight: Array | None = None,
     compiled: bool = False,
 ) -> FloatArray:
-    """Weight, confidence and hits of each bin, shape (n_bins, 3)."""
+    """Sums of weight, confidence and hits in each bin, shape (n_bins, 3)."""
     if compiled:
         out = np.zeros((len(edges) - 1, 3))
         w = np.empty(0) if weight is None else np.ascontiguousarray(weight, np.float64)

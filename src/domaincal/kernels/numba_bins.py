@@ -1,17 +1,17 @@
-"""Bin sums compiled by numba: serial, free of the GIL, one pass over the confidences."""
+"""Bin sums compiled by numba: serial, without the GIL, in one pass over the confidences."""
 
 from domaincal.kernels.numba_jit import jit
 
 
 @jit()
 def add_to_bins(confidence, hit, weight, edges, out):  # type: ignore[no-untyped-def]
-    """Add weight, confidence and hits of each row's bin ``(a, b]`` to ``out``, shape (bins, 3)."""
+    """Add the weight, confidence and hit of each row to its bin ``(a, b]``; out is (n_bins, 3)."""
     n_bins = edges.size - 1
     low = edges[0]
     per_width = n_bins / (edges[n_bins] - low)
     for i in range(confidence.size):
         c = confidence[i]
-        # A guess from the width, put right by the edges themselves.
+        # The mean width of a bin gives a guess; comparison with the edges corrects it.
         m = min(max(int((c - low) * per_width), 0), n_bins - 1)
         while m > 0 and c <= edges[m]:
             m -= 1

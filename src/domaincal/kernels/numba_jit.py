@@ -1,4 +1,4 @@
-"""How kernels are compiled."""
+"""Options of the numba compiler."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import numba
 
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """``numba.njit`` with a disk cache where there is a folder to write it to."""
+    """``numba.njit`` without the GIL, and with a disk cache if a folder for it is writable."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:

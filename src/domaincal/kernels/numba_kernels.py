@@ -1,14 +1,13 @@
-"""Row kernels compiled by numba: serial, free of the GIL, one pass over the logits.
+"""Row kernels compiled by numba: serial, without the GIL, in one pass over the logits.
 
-Callers give each thread a block of rows, so parallelism belongs to whoever owns the blocks and a
-kernel may be called from any number of threads. Arithmetic runs in lanes of the stored precision
-(float32 lanes for float16, whose bits arrive as ``uint16``), totals in float64, and what a row
-contributes does not depend on its place in a block. A NaN or infinite logit makes the sums of its
-row NaN: that is how callers learn of it without a pass of its own.
+Each thread calls a kernel on a block of rows, so that callers control the parallelism. Lanes (SIMD)
+compute in the precision of the logits, and in float32 for float16, which is passed as ``uint16``
+bits. Totals are float64. The terms of a row do not depend on its position in a block. A NaN or
+infinite logit makes the sums of its row NaN, so that callers need no separate check.
 
-numba calls libm one number at a time for ``exp`` and ``log``, takes maxima of floats one by one and
-has no float16: the first half of this file does without. It is one file because numba's cache
-notices changes of the file of a kernel only.
+numba does not vectorise ``exp`` or the maximum of floats, and it has no float16. The first half of
+this file replaces them. All kernels are in one file because the cache of numba only notices changes
+in the file of a kernel.
 """
 
 from typing import Any
@@ -19,24 +18,24 @@ from numba.extending import overload
 
 from domaincal.kernels.numba_jit import jit
 
-# What LLVM needs to sum in lanes; NaN and infinity keep their meaning.
+# LLVM vectorises sums only if it may reorder them; NaN and infinity are preserved.
 _FAST = {"reassoc", "contract", "nsz"}
 
 _LN_2 = 0.6931471805599453
 
-#: From this many classes on, lanes run across the classes of a row; below, across rows.
+#: From this many classes on, lanes hold classes of one row; below, rows of one class.
 WIDE_FROM = 64
-#: Rows of one tile, and the run of consecutive rows that a sample takes at a time.
+#: Rows of one tile of narrow_sums, and consecutive rows of a sample in wide_sums.
 TILE_ROWS = 128
 RUN_ROWS = 16
 
 
-def _lane(stored: Any) -> Any:
-    """Value of a stored logit in the precision of its lanes; see the overload below."""
-    raise TypeError(f"only for compiled code, got {stored!r}")
+def lane(stored: Any) -> Any:
+    """Logit in the precision of the lanes; implemented by the overload below."""
+    raise TypeError(f"this function is for compiled code only, got {stored!r}")
 
 
-@overload(_lane)
+@overload(lane)
 def _lane_overload(stored: Any) -> Any:
     if stored != types.uint16:
 
@@ -50,8 +49,8 @@ def _lane_overload(stored: Any) -> Any:
 
     def from_half_bits(stored: Any) -> Any:
         bits = np.uint32(stored)
-        # Exponent and mantissa move to float32's places; the product corrects the exponent's
-        # bias and makes subnormal halves exact.
+        # Exponent and mantissa move to their positions in float32. The product corrects the bias
+        # of the exponent and is exact for subnormal numbers.
         magnitude = np.uint32((bits & np.uint32(0x7FFF)) << np.uint32(13)).view(np.float32)
         value = np.float32(magnitude * two_to_112)
         sign = (bits & np.uint32(0x8000)) << np.uint32(16)
@@ -61,13 +60,13 @@ def _lane_overload(stored: Any) -> Any:
     return from_half_bits
 
 
-def _exp2(x: Any) -> Any:
-    """2**x for x <= 0, at least the smallest normal number; see the overload below."""
-    raise TypeError(f"only for compiled code, got {x!r}")
+def exp2(x: Any) -> Any:
+    """2**x for x <= 0, at least the smallest normal number; implemented by the overload below."""
+    raise TypeError(f"this function is for compiled code only, got {x!r}")
 
 
-# Minimax polynomials of 2**f on [-1/2, 1/2] for the relative error, exact at 0: 9.1e-8 and 3e-16.
-# numba calls a scalar exp, which cannot be vectorised; these can.
+# Minimax polynomials of 2**f on [-1/2, 1/2], exact at 0, with relative errors 9.1e-8 and 3e-16.
+# Unlike numba's exp, which calls libm for each number, they are vectorised.
 _P32 = tuple(
     np.float32(c)
     for c in (
@@ -97,8 +96,8 @@ _LOWEST32 = np.float32(-126.0)
 _LOWEST64 = -1022.0
 
 
-# Without "reassoc": the rounding below must not be simplified away.
-@overload(_exp2, jit_options={"fastmath": {"contract"}, "error_model": "numpy"})
+# Without "reassoc", which would remove the rounding below.
+@overload(exp2, jit_options={"fastmath": {"contract"}, "error_model": "numpy"})
 def _exp2_overload(x: Any) -> Any:
     if x == types.float32:
 
@@ -129,62 +128,14 @@ def _exp2_overload(x: Any) -> Any:
     return double
 
 
-def _log(x: Any) -> Any:
-    """Log x for x >= 1; see the overload below."""
-    raise TypeError(f"only for compiled code, got {x!r}")
-
-
-# Minimax polynomial of _log(1 + f) / f on [sqrt(1/2) - 1, sqrt(2) - 1]: relative error 2.6e-8.
-_LOG32 = tuple(
-    np.float32(c)
-    for c in (
-        0.9999999741896042,
-        -0.49999987963992093,
-        0.3333418562558042,
-        -0.25002074084911313,
-        0.19956833577256755,
-        -0.16562392743606177,
-        0.14952266076517007,
-        -0.1436684509723436,
-        0.08722359723732097,
-    )
-)
-
-
-@overload(_log, jit_options={"fastmath": {"contract"}, "error_model": "numpy"})
-def _log_overload(x: Any) -> Any:
-    if x != types.float32:
-
-        def double(x: Any) -> Any:
-            return np.log(x)
-
-        return double
-
-    ln_2 = np.float32(np.log(2.0))
-    one = np.float32(1.0)
-
-    def single(x: Any) -> Any:
-        # x = 2**whole * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); 0x3F3504F3 is sqrt(1/2).
-        bits = np.float32(x).view(np.int32) - np.int32(0x3F3504F3)
-        whole = bits >> np.int32(23)
-        f = np.int32((bits & np.int32(0x7FFFFF)) + np.int32(0x3F3504F3)).view(np.float32) - one
-        p = _LOG32[7] + f * _LOG32[8]
-        p = _LOG32[5] + f * (_LOG32[6] + f * p)
-        p = _LOG32[3] + f * (_LOG32[4] + f * p)
-        p = _LOG32[1] + f * (_LOG32[2] + f * p)
-        return np.float32(whole) * ln_2 + f * (_LOG32[0] + f * p)
-
-    return single
-
-
 def _key(x: Any) -> Any:
-    """Integer in the order of the floats, NaN at the ends; see the overload below."""
-    raise TypeError(f"only for compiled code, got {x!r}")
+    """Integer that sorts like the float, NaN first or last; implemented by the overload below."""
+    raise TypeError(f"this function is for compiled code only, got {x!r}")
 
 
 def _from_key(key: Any) -> Any:
-    """Float of a key; see the overload below."""
-    raise TypeError(f"only for compiled code, got {key!r}")
+    """Float of a key; implemented by the overload below."""
+    raise TypeError(f"this function is for compiled code only, got {key!r}")
 
 
 @overload(_key)
@@ -222,47 +173,47 @@ def _from_key_overload(key: Any) -> Any:
 
 @jit(fastmath=_FAST)
 def _add_row(
-    out: Any, group: int, weight: float, nll: float, slope: float, variance: float, spread: float
+    out: Any, domain: int, weight: float, nll: float, slope: float, variance: float, spread: float
 ) -> None:
-    """Add one row's terms to its group."""
-    out[group, 0] += weight
-    out[group, 1] += weight * nll
-    out[group, 2] += weight * slope
-    out[group, 3] += weight * variance
-    out[group, 4] += weight * slope * slope
-    out[group, 5] += weight * spread
+    """Add the terms of a row to the sums of its domain."""
+    out[domain, 0] += weight
+    out[domain, 1] += weight * nll
+    out[domain, 2] += weight * slope
+    out[domain, 3] += weight * variance
+    out[domain, 4] += weight * slope * slope
+    out[domain, 5] += weight * spread
 
 
 @jit()
 def _top(row):  # type: ignore[no-untyped-def]
-    """Largest value of a row. LLVM takes maxima in lanes for integers only: ten times as fast."""
-    best = _key(_lane(row[0]))
+    """Largest value of a row, from integer keys: LLVM does not vectorise the maximum of floats."""
+    best = _key(lane(row[0]))
     for j in range(row.size):
-        key = _key(_lane(row[j]))
+        key = _key(lane(row[j]))
         best = key if key > best else best
     return _from_key(best)
 
 
 @jit(fastmath=_FAST)
 def wide_sums(  # type: ignore[no-untyped-def]
-    z, y, beta, scaled, weight, group, offset, every, out
+    z, y, beta, scaled, weight, domain, offset, every, out
 ):
-    """Add the temperature sums of many-class rows to ``out``, shape ``(n_groups, 6)``.
+    """Add the temperature sums of rows of many classes to ``out``, shape ``(n_domains, 6)``.
 
     Parameters
     ----------
-    z : array of float32, float64 or uint16 (float16's bits), shape (n, n_classes)
+    z : array of float32, float64 or uint16 (bits of float16), shape (n, n_classes)
     y : int64 array, shape (n,)
     beta : float64 array, shape (n,) or (1,)
         Inverse temperature of each row; a row with NaN is skipped.
-    scaled : array of the lanes' precision, same shape
-        ``beta / _log(2)``.
-    weight, group : float64 and int64 arrays, shape (n,) or (0,)
-        Empty: weight 1, group 0.
+    scaled : array of the dtype of the lanes, same shape
+        ``beta / log(2)``.
+    weight, domain : float64 and int64 arrays, shape (n,) or (0,)
+        Empty arrays mean weight 1 and domain 0.
     offset : int
-        Number of the first row in the whole data.
+        Index of the first row in the whole data.
     every : int
-        Take one in ``every`` runs of rows, counted in the whole data.
+        Only one in ``every`` runs of rows is summed; runs are counted over the whole data.
     """
     n, n_classes = z.shape
     zero = scaled.dtype.type(0)
@@ -283,8 +234,8 @@ def wide_sums(  # type: ignore[no-untyped-def]
             plain = zero
             plain_square = zero
             for j in range(n_classes):
-                d = _lane(row[j]) - top
-                e = _exp2(b * d)
+                d = lane(row[j]) - top
+                e = exp2(b * d)
                 ed = e * d
                 norm += e
                 first += ed
@@ -295,9 +246,9 @@ def wide_sums(  # type: ignore[no-untyped-def]
             mean = first / total
             average = np.float64(plain) / n_classes
             average_square = np.float64(plain_square) / n_classes
-            label = np.float64(_lane(row[y[i]]) - top)
+            label = np.float64(lane(row[y[i]]) - top)
             _add_row(
-                out, group[i] if group.size > 0 else 0, weight[i] if weight.size > 0 else 1.0,
+                out, domain[i] if domain.size > 0 else 0, weight[i] if weight.size > 0 else 1.0,
                 np.log(total) - beta[k] * label, mean - label, second / total - mean * mean,
                 np.sqrt(max(average_square - average * average, 0.0)),
             )  # fmt: skip
@@ -305,9 +256,9 @@ def wide_sums(  # type: ignore[no-untyped-def]
 
 @jit(fastmath=_FAST)
 def narrow_sums(  # type: ignore[no-untyped-def]
-    z, y, beta, scaled, weight, group, offset, every, out
+    z, y, beta, scaled, weight, domain, offset, every, out
 ):
-    """As :func:`wide_sums` for few classes: a tile of rows is transposed, lanes run across it."""
+    """:func:`wide_sums` for few classes: tiles of rows are transposed, so that lanes hold rows."""
     n, n_classes = z.shape
     dtype = scaled.dtype
     zero = dtype.type(0)
@@ -331,8 +282,8 @@ def narrow_sums(  # type: ignore[no-untyped-def]
             b[r] = scaled[begin + r if beta.size > 1 else 0]
         for j in range(n_classes):
             for r in range(rows):
-                tile[j, r] = _lane(block[r, j])
-        # Lanes beyond ``rows`` hold an earlier tile's numbers: computed, never added.
+                tile[j, r] = lane(block[r, j])
+        # Lanes beyond ``rows`` hold numbers of an earlier tile; they are not added to the sums.
         for r in range(TILE_ROWS):
             top[r] = tile[0, r]
             norm[r] = zero
@@ -346,7 +297,7 @@ def narrow_sums(  # type: ignore[no-untyped-def]
         for j in range(n_classes):
             for r in range(TILE_ROWS):
                 d = tile[j, r] - top[r]
-                e = _exp2(b[r] * d)
+                e = exp2(b[r] * d)
                 ed = e * d
                 norm[r] += e
                 first[r] += ed
@@ -361,23 +312,23 @@ def narrow_sums(  # type: ignore[no-untyped-def]
             first[r] = mean - label[r]
             average = plain[r] / classes
             plain[r] = np.sqrt(max(plain_square[r] / classes - average * average, zero))
-            norm[r] = _log(norm[r]) - ln_2 * b[r] * label[r]
-        _add_tile(out, begin, rows, beta, weight, group, norm, first, second, plain)
+            norm[r] = np.log(norm[r]) - ln_2 * b[r] * label[r]
+        _add_tile(out, begin, rows, beta, weight, domain, norm, first, second, plain)
 
 
 @jit(fastmath=_FAST)
 def _add_tile(  # type: ignore[no-untyped-def]
-    out, begin, rows, beta, weight, group, nll, slope, variance, spread
+    out, begin, rows, beta, weight, domain, nll, slope, variance, spread
 ):
-    """Add the terms of a tile of rows: in lanes where all rows count the same."""
-    # A single row has a beta of its own, and NaN says to skip it.
-    alike = weight.size == 0 and group.size == 0 and beta.size == 1 and not np.isnan(beta[0])
+    """Add the terms of a tile; lanes sum them if all rows have the same weight and domain."""
+    # A block of one row has one beta, which can be NaN: the row is skipped.
+    alike = weight.size == 0 and domain.size == 0 and beta.size == 1 and not np.isnan(beta[0])
     if not alike:
         for r in range(rows):
             i = begin + r
             if not np.isnan(beta[i if beta.size > 1 else 0]):
                 _add_row(
-                    out, group[i] if group.size > 0 else 0, weight[i] if weight.size > 0 else 1.0,
+                    out, domain[i] if domain.size > 0 else 0, weight[i] if weight.size > 0 else 1.0,
                     np.float64(nll[r]), np.float64(slope[r]), np.float64(variance[r]),
                     np.float64(spread[r]),
                 )  # fmt: skip
@@ -403,7 +354,7 @@ def _add_tile(  # type: ignore[no-untyped-def]
 
 @jit(fastmath=_FAST)
 def top_label(z, scaled, confidence, predicted):  # type: ignore[no-untyped-def]
-    """Write the softmax's maximum at ``scaled * _log(2)`` and its first class for each row."""
+    """Largest softmax probability of each row at ``beta = scaled * log(2)``; its first class."""
     n, n_classes = z.shape
     zero = scaled.dtype.type(0)
     for i in range(n):
@@ -413,12 +364,12 @@ def top_label(z, scaled, confidence, predicted):  # type: ignore[no-untyped-def]
         norm = zero
         check = zero
         for j in range(n_classes):
-            d = _lane(row[j]) - top
-            norm += _exp2(b * d)
-            check += d * zero  # NaN where a logit is not finite
+            d = lane(row[j]) - top
+            norm += exp2(b * d)
+            check += d * zero  # NaN if a logit is not finite
         confidence[i] = 1.0 / np.float64(norm + check)
         predicted[i] = 0
         for j in range(n_classes):
-            if _lane(row[j]) == top:
+            if lane(row[j]) == top:
                 predicted[i] = j
                 break

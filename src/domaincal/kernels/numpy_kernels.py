@@ -1,4 +1,4 @@
-"""Row formulas in numpy, float64 inside: for small inputs, and as the reference of the compiled."""
+"""Row kernels in numpy and float64: for small inputs, and the reference of the other kernels."""
 
 import numpy as np
 
@@ -10,23 +10,23 @@ def temperature_sums(
     labels: IntArray,
     beta: FloatArray,
     weight: FloatArray,
-    group: IntArray,
-    n_groups: int,
+    domain: IntArray,
+    n_domains: int,
 ) -> FloatArray:
-    """Temperature sums of each group, shape ``(n_groups, 6)``.
+    """Temperature sums of each domain, shape ``(n_domains, 6)``.
 
     With ``d`` the logits of a row relative to their maximum and ``p = softmax(beta d)``, the
-    columns sum, over the rows of a group: the weight; the NLL ``log sum exp(beta d) - beta d_y``;
-    its slope in ``beta``, ``g = E_p d - d_y``; its curvature ``Var_p d``; ``g**2``; and the plain
-    standard deviation of ``d``.
+    columns are sums over the rows of a domain: the weight; the NLL ``log sum exp(beta d) - beta
+    d_y``; its slope in ``beta``, ``g = E_p d - d_y``; its curvature ``Var_p d``; ``g**2``; and the
+    standard deviation of ``d`` over the classes.
 
-    ``beta`` has shape (n,) or (1,), and a row with NaN is skipped; ``weight`` and ``group`` may be
-    empty, for weight 1 and group 0.
+    ``beta`` has shape (n,) or (1,); a row with NaN is skipped. Empty arrays ``weight`` and
+    ``domain`` mean weight 1 and domain 0.
     """
     n = len(labels)
-    # Classes down, rows across: numpy then adds whole rows of memory, also for few classes.
+    # Transposed, so that sums over classes add contiguous rows, which is fast for few classes too.
     d = np.array(logits.T, np.float64, order="C")
-    # inf - inf and overflow make the sums NaN or infinite, and the caller says so.
+    # inf - inf and overflow make the sums NaN or infinite, which the caller reports.
     with np.errstate(invalid="ignore", over="ignore"):
         d -= d.max(axis=0)
         label = d[labels, np.arange(n)]
@@ -46,9 +46,9 @@ def temperature_sums(
         terms *= weight
     if np.isnan(beta).any():
         terms[:, np.broadcast_to(np.isnan(beta), n)] = 0.0
-    if not group.size:
+    if not domain.size:
         return np.asarray(terms.sum(axis=1)[None, :])
-    return np.stack([np.bincount(group, term, minlength=n_groups) for term in terms], axis=1)
+    return np.stack([np.bincount(domain, term, minlength=n_domains) for term in terms], axis=1)
 
 
 def top_label(logits: Array, beta: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -71,6 +71,24 @@ def softmax(logits: Array, beta: FloatArray, out: Array) -> None:
         out *= beta[:, None].astype(out.dtype)
     np.exp(out, out=out)
     out /= out.sum(axis=1, keepdims=True)
+
+
+def label_and_square(probabilities: Array, labels: Array) -> tuple[FloatArray, FloatArray]:
+    """Probability of each row's label, and the sum of the squares of the row."""
+    of_label = probabilities[np.arange(len(labels)), labels].astype(np.float64)
+    square = np.einsum("ij,ij->i", probabilities, probabilities, dtype=np.float64, casting="unsafe")
+    return of_label, square
+
+
+def row_nll(of_label: FloatArray, dtype: np.dtype) -> FloatArray:
+    """``-log p_y``; a probability that was rounded to 0 counts as the smallest normal number."""
+    smallest = np.finfo(dtype if dtype.kind == "f" else np.float64).tiny
+    return np.asarray(-np.log(np.maximum(of_label, smallest)))
+
+
+def row_brier(of_label: FloatArray, square: FloatArray) -> FloatArray:
+    """``sum_j (p_j - 1{y = j})**2``."""
+    return square - 2.0 * of_label + 1.0
 
 
 def bin_index(confidence: FloatArray, edges: FloatArray) -> IntArray:

@@ -1,9 +1,9 @@
-"""Row formulas in torch, for rows on a device: the twins of :mod:`domaincal.kernels.numpy_kernels`.
+"""The kernels of :mod:`domaincal.kernels.numpy_kernels` in torch, for rows on a device.
 
-Arguments are tensors on one device. Rows are read in chunks whose temporaries stay near the caches
-of a GPU, in float32 lanes (float64 for float64 logits) with float64 totals. Nothing waits for the
-device inside a loop. Where Triton is installed, :mod:`triton_kernels` computes the temperature
-sums, which every fit asks for again and again.
+Arguments are tensors on one device. Rows are read in chunks, so that temporaries are small.
+Arithmetic is float32 (float64 for float64 logits), totals are float64. Loops do not synchronise
+with the device. If Triton is installed, :mod:`triton_kernels` computes the temperature sums, on
+which fits spend most of their time.
 """
 
 import functools
@@ -16,9 +16,9 @@ from domaincal._tensors import loaded_torch
 from domaincal._typing import Array, FloatArray
 from domaincal.errors import DomaincalWarning
 
-# Of each temporary, of which there are two.
-_CHUNK_BYTES = 1 << 25
-# Of a fused kernel, which writes 48 bytes for each.
+#: Size of each of the two temporaries.
+CHUNK_BYTES = 1 << 25
+# Rows of one call of a fused kernel, which writes 48 bytes for each row.
 _FUSED_ROWS = 1 << 23
 
 
@@ -28,26 +28,26 @@ def temperature_sums(
     beta: Any,
     *,
     weight: Any = None,
-    group: Any = None,
-    n_groups: int = 1,
+    domain: Any = None,
+    n_domains: int = 1,
 ) -> FloatArray:
-    """Sums of :func:`domaincal.kernels.numpy_kernels.temperature_sums`, shape ``(n_groups, 6)``.
+    """Sums of :func:`domaincal.kernels.numpy_kernels.temperature_sums`, shape ``(n_domains, 6)``.
 
     ``beta`` (float64) has shape (n,) or (1,); a row with NaN is skipped.
     """
     torch = loaded_torch()
     lane, n_classes = _lanes(logits), logits.shape[1]
-    totals = torch.zeros((n_groups, 6), dtype=torch.float64, device=logits.device)
+    totals = torch.zeros((n_domains, 6), dtype=torch.float64, device=logits.device)
     fused = (
         fused_kernels(logits.device) if lane == torch.float32 and logits.stride(1) == 1 else None
     )
     if fused is not None and n_classes <= fused.MOST_CLASSES:
         for start in range(0, len(logits), _FUSED_ROWS):
             rows = slice(start, start + _FUSED_ROWS)
-            own = [None if a is None else a[rows] for a in (weight, group)]
+            own = [None if a is None else a[rows] for a in (weight, domain)]
             totals += fused.temperature_sums(
                 logits[rows], labels[rows], beta[rows] if len(beta) > 1 else beta,
-                weight=own[0], group=own[1], n_groups=n_groups,
+                weight=own[0], domain=own[1], n_domains=n_domains,
             )  # fmt: skip
         return _to_host(totals)
     chunks = list(_chunks(logits, lane))
@@ -56,32 +56,37 @@ def temperature_sums(
     for rows in chunks:
         d = _below_top(logits[rows], d_buffer)
         b = beta[rows] if len(beta) > 1 else beta
-        p = torch.mul(d, b.to(lane)[:, None], out=p_buffer[: len(d)]).exp_()
-        norm = p.sum(1).double()
-        mean = p.mul_(d).sum(1).double() / norm
-        variance = p.mul_(d).sum(1).double() / norm - mean * mean
-        label = d.gather(1, labels[rows, None])[:, 0].double()
-        slope = mean - label
-        average = d.sum(1).double() / n_classes
-        spread = (_squares(d) / n_classes - average * average).clamp_(min=0.0).sqrt()
-        nll = norm.log() - b * label
-        terms = torch.stack(
-            [torch.ones_like(nll), nll, slope, variance, slope * slope, spread], dim=1
-        )
+        terms = _row_terms(d, labels[rows], b, p_buffer[: len(d)])
         if weight is not None:
             terms *= weight[rows, None]
         terms.masked_fill_(b.isnan()[:, None], 0.0)
-        if group is None:
+        if domain is None:
             totals[0] += terms.sum(0)
         else:
-            totals.index_add_(0, group[rows], terms)
+            totals.index_add_(0, domain[rows], terms)
     return _to_host(totals)
+
+
+def _row_terms(d: Any, labels: Any, beta: Any, p: Any) -> Any:
+    """Terms of each row of logits relative to their maximum, shape (n, 6); ``p`` is a buffer."""
+    torch = loaded_torch()
+    n_classes = d.shape[1]
+    torch.mul(d, beta.to(d.dtype)[:, None], out=p).exp_()
+    norm = p.sum(1).double()
+    mean = p.mul_(d).sum(1).double() / norm
+    variance = p.mul_(d).sum(1).double() / norm - mean * mean
+    label = d.gather(1, labels[:, None])[:, 0].double()
+    slope = mean - label
+    average = d.sum(1).double() / n_classes
+    spread = (_squares(d) / n_classes - average * average).clamp_(min=0.0).sqrt()
+    nll = norm.log() - beta * label
+    return torch.stack([torch.ones_like(nll), nll, slope, variance, slope * slope, spread], dim=1)
 
 
 def top_label(logits: Any, beta: Any, *, double: bool = False) -> tuple[Any, Any]:
     """Largest softmax probability at ``beta`` (float64) and its first class, as tensors.
 
-    NaN for a row that is not finite. With ``double``, float64 throughout.
+    The probability is NaN for a row that is not finite. With ``double``, arithmetic is float64.
     """
     torch = loaded_torch()
     lane = torch.float64 if double else _lanes(logits)
@@ -115,7 +120,10 @@ def softmax(logits: Any, beta: Any) -> tuple[Any, bool]:
 
 
 def share_the_rest(logits: Any, confidences: Any, classes: Any) -> Any:
-    """The confidence for the given class of each row, the rest as in the softmax of the others."""
+    """Probabilities with the given confidence for one class of each row.
+
+    The other classes share the rest in proportion to their softmax.
+    """
     torch = loaded_torch()
     out = torch.empty(logits.shape, dtype=_lanes(logits), device=logits.device)
     for rows in _chunks(logits, torch.float64):
@@ -126,7 +134,7 @@ def share_the_rest(logits: Any, confidences: Any, classes: Any) -> Any:
 
 
 def label_and_square(probabilities: Any, labels: Any) -> tuple[FloatArray, FloatArray]:
-    """Probability of each row's label, and the sum of the squares of the row."""
+    """Probability of the label of each row, and sum of squared probabilities of each row."""
     torch = loaded_torch()
     of_label = probabilities.gather(1, labels[:, None])[:, 0].double()
     squares = [
@@ -136,11 +144,11 @@ def label_and_square(probabilities: Any, labels: Any) -> tuple[FloatArray, Float
 
 
 def add_moments(
-    features: Any, group: Any, weight: Any, shift: Any, *, gram: Any, moments: Any
+    features: Any, domain: Any, weight: Any, shift: Any, *, gram: Any, moments: Any
 ) -> None:
-    """Add ``X' W X`` and the weighted sum of each group's rows, of features less ``shift``."""
+    """Add to ``gram`` and ``moments`` of :class:`NormalEquations` for features minus ``shift``."""
     x = features.double() - shift
-    moments.index_add_(0, group, x if weight is None else x * weight[:, None])
+    moments.index_add_(0, domain, x if weight is None else x * weight[:, None])
     if weight is not None:
         x *= weight.sqrt()[:, None]
     gram.addmm_(x.T, x)
@@ -172,15 +180,15 @@ def huber_loss(
     scale: float,
     epsilon: float,
 ) -> tuple[float, FloatArray, float, float]:
-    """Huber's loss with a scale, and its slopes in the coefficients, the intercept and the scale.
+    """Huber loss with scale s, and its gradient in coefficients, intercept and scale.
 
-    ``sum w (s + r**2 / s)`` of residuals up to ``epsilon * s``, ``sum w (s + 2 epsilon |r| -
-    epsilon**2 s)`` of those beyond.
+    The loss is ``sum w (s + r**2 / s)`` over residuals ``|r| <= epsilon * s``, and ``sum w (s + 2
+    epsilon |r| - epsilon**2 s)`` over the others.
     """
     torch = loaded_torch()
     residual = target - features @ coef - intercept
     beyond = residual.abs() > epsilon * scale
-    # -d loss / d prediction, for each row.
+    # Minus the derivative of the loss in the prediction of each row.
     pull = 2.0 * weight * torch.where(beyond, epsilon * residual.sign(), residual / scale)
     inside = torch.where(beyond, 0.0, weight * residual.square()).sum() / scale
     outside = torch.where(beyond, weight * residual.abs(), 0.0).sum()
@@ -193,19 +201,19 @@ def huber_loss(
 
 
 def sorted_and_centred(logits: Any) -> Any:
-    """Logits of each row, largest first, less their mean, in float64."""
+    """Logits of each row, sorted in descending order and centred, in float64."""
     z = logits.double().sort(dim=1, descending=True).values
     return z - z.mean(1, keepdim=True)
 
 
 def first_class(logits: Any) -> Array:
-    """First class with the largest logit."""
+    """First class with the largest logit, as a numpy array."""
     return _to_host(logits.argmax(1))
 
 
 @functools.cache
 def fused_kernels(device: Any) -> Any:
-    """The fused kernels, if they can be compiled here: that needs Triton and a C compiler."""
+    """Module of the fused kernels; None if they cannot be compiled (Triton needs a C compiler)."""
     torch = loaded_torch()
     if device.type != "cuda" or importlib.util.find_spec("triton") is None:
         return None
@@ -214,13 +222,13 @@ def fused_kernels(device: Any) -> Any:
 
         ones = torch.ones((1, 2), device=device)
         triton_kernels.temperature_sums(
-            ones, ones[0, :1].long(), ones[0, :1].double(), weight=None, group=None, n_groups=1
+            ones, ones[0, :1].long(), ones[0, :1].double(), weight=None, domain=None, n_domains=1
         )
-    except Exception as error:  # whatever it is, torch's own operations do the same
+    except Exception as error:  # of any class: torch operations give the same results
         reason = (str(error) or repr(error)).splitlines()[0]
         warnings.warn(
-            f"the fused kernels cannot be compiled ({reason}); "
-            "fits go on with slower operations. Triton needs a C compiler.",
+            f"the fused kernels cannot be compiled ({reason}); slower torch operations are used. "
+            "Triton needs a C compiler.",
             DomaincalWarning,
             stacklevel=2,
         )
@@ -229,7 +237,7 @@ def fused_kernels(device: Any) -> Any:
 
 
 def _lanes(logits: Any) -> Any:
-    """float32 for floats of up to 32 bits, float64 for all else."""
+    """Dtype of the arithmetic: float32 for floats of up to 32 bits, otherwise float64."""
     torch = loaded_torch()
     single = logits.dtype.is_floating_point and logits.element_size() <= 4
     return torch.float32 if single else torch.float64
@@ -237,13 +245,13 @@ def _lanes(logits: Any) -> Any:
 
 def _chunks(rows: Any, dtype: Any) -> Iterator[slice]:
     n, width = rows.shape
-    size = max(1, _CHUNK_BYTES // (width * dtype.itemsize))
+    size = max(1, CHUNK_BYTES // (width * dtype.itemsize))
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 
 
 def _below_top(logits: Any, out: Any) -> Any:
-    """Logits less the largest of their row, in the first rows of ``out``."""
+    """Logits minus the largest of their row, in the first rows of ``out``."""
     d = out[: len(logits)]
     if logits.dtype != d.dtype:
         logits = d.copy_(logits)
@@ -251,7 +259,7 @@ def _below_top(logits: Any, out: Any) -> Any:
 
 
 def _squares(rows: Any) -> Any:
-    """Sum of the squares of each row, without a temporary for them."""
+    """Sum of squares of each row, without a temporary of all squares."""
     return loaded_torch().linalg.vector_norm(rows, dim=1).double().square()
 
 

@@ -1,7 +1,7 @@
-"""Maps from features to values by comparison with reference rows, in torch.
+"""Kernel ridge regression and nearest neighbours in torch.
 
-In float64 throughout: a GPU that users have set to round products more coarsely gives the same, and
-the distances of alike rows do not cancel.
+All arithmetic is float64: results do not depend on the matmul precision that users have set
+(TF32), and distances of similar rows do not suffer from cancellation.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from domaincal._typing import FloatArray
 
 
 class GaussianKernel:
-    """``exp(-gamma |x_i - rows_j|**2)``, as :class:`domaincal.calibrators.heads.kernel_ridge`'s."""
+    """``exp(-gamma |x_i - rows_j|**2)`` of given rows ``x`` and reference rows."""
 
     def __init__(self, rows: Any, gamma: float) -> None:
         y = rows.double()
@@ -20,7 +20,7 @@ class GaussianKernel:
         self._rows, self._squares = self._scaled(y)
 
     def __call__(self, x: Any) -> Any:
-        """Kernel of each given row and each reference row."""
+        """Kernel matrix, shape (n_given, n_reference)."""
         scaled, squares = self._scaled(x.double())
         k = loaded_torch().addmm(self._squares, scaled, self._rows.T)
         return k.add_(squares[:, None]).exp_()
@@ -33,7 +33,7 @@ class GaussianKernel:
 def kernel_ridge(
     rows: Any, targets: Any, diagonal: Any, gamma: float, alphas: list[float]
 ) -> FloatArray:
-    """``(K + alpha * diag)**-1 t`` for each alpha, one column each."""
+    """``(K + alpha * diag(diagonal))**-1 t``, one column for each alpha."""
     torch = loaded_torch()
     kernel = GaussianKernel(rows, gamma)(rows)
     duals = []
@@ -48,7 +48,7 @@ def kernel_ridge(
 
 
 class NeighbourMeans:
-    """Mean of ``targets`` over the nearest rows; among rows at one distance the first count."""
+    """Mean of ``targets`` over the nearest rows; ties are resolved in the order of the rows."""
 
     def __init__(self, rows: Any, targets: Any) -> None:
         self._rows = rows.double()
@@ -56,9 +56,9 @@ class NeighbourMeans:
         self._targets = targets.double()
 
     def __call__(self, x: Any, numbers: list[int]) -> Any:
-        """Mean for each row and each number of neighbours, shape (n, len(numbers))."""
+        """Means for each row and each number of neighbours, shape (n, len(numbers))."""
         torch = loaded_torch()
-        # Less |x|**2, which is the same for all reference rows.
+        # Without |x|**2, which is the same for all reference rows.
         distance = torch.addmm(self._squares, x.double(), self._rows.T, alpha=-2.0)
         nearest = distance.topk(max(numbers), dim=1, largest=False, sorted=True).values
         columns = []

@@ -1,7 +1,6 @@
-"""The temperature sums as two kernels of Triton: every logit is read once, all else is small.
+"""Temperature sums in two Triton kernels that read every logit once.
 
-Triton comes with builds of torch for a GPU. This module is imported for rows on one, and nowhere
-else.
+Triton comes with CUDA builds of torch. This module is imported only for logits on a GPU.
 """
 
 from typing import Any
@@ -11,10 +10,11 @@ import triton.language as tl
 
 from domaincal._tensors import loaded_torch
 
-#: Classes that fit into the registers of a program; for more, torch's own operations are used.
+#: Largest number of classes that fit into registers; torch operations handle more.
 MOST_CLASSES = 8192
+#: Rows that one program of domain_sums adds up.
+SLAB_ROWS = 4096
 _TILE = 2048
-_SLAB_ROWS = 4096
 _N_TERMS = 6
 
 
@@ -24,40 +24,40 @@ def temperature_sums(
     beta: Any,
     *,
     weight: Any,
-    group: Any,
-    n_groups: int,
+    domain: Any,
+    n_domains: int,
 ) -> Any:
     """Sums of :func:`numpy_kernels.temperature_sums`, in float32 lanes, on the device.
 
-    Logits are of at most 32 bits and have their classes side by side in memory. The same input
-    gives the same digits: nothing is added in the order in which programs happen to end.
+    Logits have at most 32 bits, and the classes of a row are contiguous. The result is
+    deterministic: the order of all additions is fixed.
     """
     torch = loaded_torch()
     n, n_classes = logits.shape
     terms = torch.empty((n, _N_TERMS), dtype=torch.float64, device=logits.device)
     block = triton.next_power_of_2(n_classes)
     rows = max(1, _TILE // block)
-    _row_terms[(triton.cdiv(n, rows),)](
+    row_terms[(triton.cdiv(n, rows),)](
         logits, labels, beta, terms, n, n_classes, logits.stride(0),
         one_beta=len(beta) == 1, block=block, height=rows, num_warps=8 if block >= 4096 else 4,
     )  # fmt: skip
     if weight is not None:
         terms *= weight[:, None]
-    if group is None:
+    if domain is None:
         return terms.sum(0, keepdim=True)
-    slabs = triton.cdiv(n, _SLAB_ROWS)
-    groups = min(128, max(16, triton.next_power_of_2(n_groups)))
-    parts = torch.empty((slabs, n_groups, _N_TERMS), dtype=torch.float64, device=logits.device)
-    _group_sums[(slabs, triton.cdiv(n_groups, groups), _N_TERMS)](
-        terms, group, parts, n, n_groups,
-        slab_rows=_SLAB_ROWS, height=64, width=groups, n_terms=_N_TERMS,
+    slabs = triton.cdiv(n, SLAB_ROWS)
+    width = min(128, max(16, triton.next_power_of_2(n_domains)))
+    parts = torch.empty((slabs, n_domains, _N_TERMS), dtype=torch.float64, device=logits.device)
+    domain_sums[(slabs, triton.cdiv(n_domains, width), _N_TERMS)](
+        terms, domain, parts, n, n_domains,
+        slab_rows=SLAB_ROWS, height=64, width=width, n_terms=_N_TERMS,
     )  # fmt: skip
     return parts.sum(0)
 
 
-# Triton reads annotations, and may not see Any: what is passed has none.
+# Triton evaluates annotations and rejects Any: only constexpr parameters have one.
 @triton.jit  # type: ignore[untyped-decorator]
-def _row_terms(  # type: ignore[no-untyped-def]
+def row_terms(  # type: ignore[no-untyped-def]
     logits,
     labels,
     beta,
@@ -69,7 +69,7 @@ def _row_terms(  # type: ignore[no-untyped-def]
     block: tl.constexpr,
     height: tl.constexpr,
 ):
-    """Weight 1, NLL, slope, curvature, squared slope and spread of each row; 0 for NaN beta."""
+    """Terms of each row: 1, NLL, slope, curvature, squared slope, spread; all 0 for NaN beta."""
     row = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
     there = row < n
     column = tl.arange(0, block)
@@ -105,26 +105,26 @@ def _row_terms(  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _group_sums(  # type: ignore[no-untyped-def]
+def domain_sums(  # type: ignore[no-untyped-def]
     terms,
-    group,
+    domain,
     parts,
     n,
-    n_groups,
+    n_domains,
     slab_rows: tl.constexpr,
     height: tl.constexpr,
     width: tl.constexpr,
     n_terms: tl.constexpr,
 ):
-    """Sums of one term over the rows of a slab, for each of some groups."""
+    """Sum one term over the rows of a slab, for ``width`` domains."""
     slab = tl.program_id(0).to(tl.int64)
     wanted = tl.program_id(1) * width + tl.arange(0, width)
     term = tl.program_id(2)
     total = tl.zeros((width,), tl.float64)
     for start in range(0, slab_rows, height):
         row = slab * slab_rows + start + tl.arange(0, height)
-        own = tl.load(group + row, mask=row < n, other=-1)
+        own = tl.load(domain + row, mask=row < n, other=-1)
         value = tl.load(terms + row * n_terms + term, mask=row < n, other=0.0)
         total += tl.sum(tl.where(own[:, None] == wanted[None, :], value[:, None], 0.0), axis=0)
-    place = (slab * n_groups + wanted) * n_terms + term
-    tl.store(parts + place, total, mask=wanted < n_groups)
+    place = (slab * n_domains + wanted) * n_terms + term
+    tl.store(parts + place, total, mask=wanted < n_domains)

@@ -1,4 +1,4 @@
-"""Numbers that say how good probabilities are: pooled, and domain by domain."""
+"""Calibration errors, proper scores and comparisons, pooled and by domain."""
 
 from domaincal.metrics.calibration_error import (
     calibration_error_interval,

@@ -1,4 +1,4 @@
-"""Calibration errors of the predicted class, and of each class, from binned confidences."""
+"""Calibration errors of the predicted class and of each class."""
 
 import numpy as np
 
@@ -19,8 +19,8 @@ def expected_calibration_error(
 ) -> float:
     """Expected calibration error: ``sum_m |B_m| / n * |accuracy(B_m) - confidence(B_m)|``.
 
-    Bins are ``(a, b]``; the first holds 0 too. ECE has a floor: a perfectly calibrated model does
-    not score 0 on finitely many rows. See :func:`excess_calibration_error`.
+    Bins are ``(a, b]``; the first bin includes 0. On a finite number of rows, even a perfectly
+    calibrated model has an ECE above 0; :func:`excess_calibration_error` subtracts this floor.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ def expected_calibration_error(
     labels : array of class indices, shape (n,)
     n_bins : int, default 15
     strategy : {"uniform", "quantile"}
-        Bins of the same width, or with the same number of rows.
+        Bins of equal width, or with equal numbers of rows.
     norm : {"l1", "l2", "max"}
-        Mean of the gaps over rows, root mean square, or largest gap of a bin.
+        Mean of the gaps over the rows, root mean square of the gaps, or largest gap.
     sample_weight : array, shape (n,), optional
-        A weight counts as that many repetitions of the row.
+        A row of weight w counts as w rows.
 
     Examples
     --------
@@ -54,7 +54,15 @@ def confidence_calibration_error(
     norm: Norm = "l1",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """:func:`expected_calibration_error` from the confidence of each prediction and its success.
+    """:func:`expected_calibration_error` from the confidence and correctness of each prediction.
+
+    Parameters
+    ----------
+    confidences : array, shape (n,)
+    hits : array of bool, shape (n,)
+        Whether each prediction is correct.
+    n_bins, strategy, norm, sample_weight
+        See :func:`expected_calibration_error`.
 
     Examples
     --------
@@ -75,10 +83,11 @@ def excess_calibration_error(
     strategy: Strategy = "uniform",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """ECE less its floor, the mean ECE of a perfectly calibrated model with the same confidences.
+    """ECE minus its floor, the mean ECE of a calibrated model with the same confidences.
 
-    It ranks nearly calibrated models and may be negative; it understates large errors. The floor
-    alone is ``BinSums.from_confidences(...).floor()``.
+    Use it to rank nearly calibrated models; it understates large errors. It may be negative. The
+    floor alone is ``BinSums.from_confidences(...).floor()``. For the parameters, see
+    :func:`expected_calibration_error`.
 
     Examples
     --------
@@ -100,11 +109,17 @@ def calibration_error_interval(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
 ) -> ErrorInterval:
-    """ECE with its bias taken out, an interval, and a test of perfect calibration.
+    """ECE without its bias, with a confidence interval and a test of perfect calibration.
 
-    A bootstrap of ECE adds the bias once more; see :class:`ErrorInterval` for what is done here. No
-    random numbers, and only bin sums: ``BinSums.from_confidences(...).interval()`` gives the same
-    for confidences and hits, and for sums of several sites.
+    A bootstrap of ECE would add the bias a second time; :class:`ErrorInterval` describes the method
+    used here. It needs bin sums only, and no random numbers: for confidences and hits, or for the
+    sums of several sites, use ``BinSums.from_confidences(...).interval()``. For the other
+    parameters, see :func:`expected_calibration_error`.
+
+    Parameters
+    ----------
+    level : float, default 0.95
+        Coverage of the interval.
 
     Examples
     --------
@@ -126,10 +141,11 @@ def debiased_squared_calibration_error(
     strategy: Strategy = "uniform",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Squared calibration error without its bias (Kumar et al. 2019): 0 on average if calibrated.
+    """Squared calibration error without its bias (Kumar et al. 2019); mean 0 if calibrated.
 
-    ``sum_b n_b / n * ((c_b - a_b)**2 - a_b (1 - a_b) / (n_b - 1))`` with confidence c_b and
-    accuracy a_b of the bins of at least two rows. It is the square of an error and may be negative.
+    ``sum_b n_b / n * ((c_b - a_b)**2 - a_b (1 - a_b) / (n_b - 1))`` over the bins b with at least
+    two rows, where c_b is the confidence and a_b the accuracy. It may be negative. For the
+    parameters, see :func:`expected_calibration_error`.
 
     Examples
     --------
@@ -144,10 +160,10 @@ def debiased_squared_calibration_error(
 def smooth_calibration_error(
     probabilities: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Smooth ECE (Blasiok and Nakkiran 2023): no bins, and continuous in the confidences.
+    """Smooth ECE (Blasiok and Nakkiran 2023), without bins and continuous in the confidences.
 
-    Residuals are smoothed over the confidences by a Gaussian, reflected at 0 and 1, whose width is
-    the error itself.
+    Residuals are smoothed over the confidences with a Gaussian that is reflected at 0 and 1. Its
+    width equals the error. For the parameters, see :func:`expected_calibration_error`.
 
     Examples
     --------
@@ -168,9 +184,10 @@ def classwise_calibration_error(
     norm: Norm = "l1",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean over the classes of the ECE of each class's probability against its occurrence.
+    """Mean over the classes of the ECE of the class probability.
 
-    Most probabilities of many classes are near 0 and right: the mean is small for them.
+    With many classes, most probabilities are near 0 and correct, so that the mean is small. For the
+    parameters, see :func:`expected_calibration_error`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Comparisons that allow for chance: of many domains at once, and of two methods over domains."""
+"""Comparisons of domains and of methods, with confidence intervals and tests."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -8,33 +8,33 @@ import pandas as pd
 from scipy.stats import norm as normal, t as student
 
 from domaincal._typing import Array, ArrayLike, FloatArray
-from domaincal._validation import check_number, real_array
+from domaincal._validation import check_number, check_real_array
 from domaincal.errors import InputError
 from domaincal.statistics import BinSums
 
 
 def compare_domains(bins: Mapping[Any, BinSums], *, level: float = 0.95) -> pd.DataFrame:
-    """Which domains are miscalibrated, and which differ from the others, beyond chance.
+    """Test which domains are miscalibrated, and which differ from the others.
 
-    Who looks at many domains finds bad ones by chance alone. Here the intervals of all domains hold
-    together with probability ``level`` (Sidak), and p-values are adjusted for the number of domains
-    (Holm): the chance of a single false one below 0.05 is at most 5%. That is so for the errors,
-    and for the differences, each on its own.
+    Among many domains, some look bad by chance. The intervals of all domains therefore hold
+    simultaneously with probability ``level`` (Sidak), and p-values are adjusted for the number of
+    domains (Holm): the probability of any false p-value below 0.05 is at most 5%. This holds
+    separately for the calibration errors and for the differences.
 
     Parameters
     ----------
     bins : mapping from domains to BinSums
-        From :func:`bins_by_domain`, or sent by the domains themselves.
+        From :func:`bins_by_domain`, or computed at the domains.
     level : float, default 0.95
 
     Returns
     -------
     DataFrame
         One row for each domain: domain, n, accuracy, mean_confidence, ece, floor; corrected, low
-        and high (ECE without its bias, with interval, see :class:`ErrorInterval`); p_calibrated
-        (adjusted p-value of perfect calibration); gap (mean confidence less accuracy: positive is
-        overconfident), difference (gap less that of all other rows together), difference_low,
-        difference_high, p_same (adjusted p-value of no difference).
+        and high (ECE without its bias, and its interval, see :class:`ErrorInterval`); p_calibrated
+        (adjusted p-value of perfect calibration); gap (mean confidence minus accuracy; positive if
+        overconfident); difference (gap minus the gap of all other rows), difference_low,
+        difference_high; p_same (adjusted p-value of no difference).
 
     Examples
     --------
@@ -45,18 +45,7 @@ def compare_domains(bins: Mapping[Any, BinSums], *, level: float = 0.95) -> pd.D
     [['a', 0.25, 0.0], ['b', 0.0, 1.0]]
     """
     check_number(level, "level", low=0.0, high=1.0)
-    if not (isinstance(bins, Mapping) and all(isinstance(b, BinSums) for b in bins.values())):
-        raise InputError(
-            f"bins must map domains to BinSums, got {type(bins).__name__}; make them with "
-            "domaincal.metrics.bins_by_domain(confidences, hits, domains)."
-        )
-    empty = next((name for name, sums in bins.items() if not sums.n), None)
-    if not bins or empty is not None:
-        raise InputError(
-            "bins is empty; pass at least one domain."
-            if not bins
-            else f"bins has no rows in domain {empty!r}; leave it out."
-        )
+    _check_domain_bins(bins)
     each = level ** (1.0 / len(bins))
     intervals = [sums.interval(each) for sums in bins.values()]
     gaps = [_gap(sums) for sums in bins.values()]
@@ -85,24 +74,53 @@ def compare_domains(bins: Mapping[Any, BinSums], *, level: float = 0.95) -> pd.D
     })  # fmt: skip
 
 
-#: Scores that are fractions, and are told in %.
+def _check_domain_bins(bins: Mapping[Any, BinSums]) -> None:
+    if not (isinstance(bins, Mapping) and all(isinstance(b, BinSums) for b in bins.values())):
+        raise InputError(
+            f"bins must map domains to BinSums, got {type(bins).__name__}; make them with "
+            "domaincal.metrics.bins_by_domain(confidences, hits, domains)."
+        )
+    if not bins:
+        raise InputError("bins is empty; pass at least one domain.")
+    empty = [name for name, sums in bins.items() if not sums.n]
+    if empty:
+        raise InputError(f"bins has no rows in domain {empty[0]!r}; leave it out.")
+
+
+#: Scores that sentences give in %.
 _FRACTIONS = ("ece", "floor", "excess", "gap")
 
 
 class MethodComparison(NamedTuple):
-    """Two methods on the same domains.
+    """Comparison of two methods on the same domains.
 
     Attributes
     ----------
-    method, against : names of the first and of the second method
-    score : name of the score, of which low values are good
-    level : coverage of the interval
-    first, second : mean score over the domains
-    difference : first less second: negative where the first has the lower score
-    low, high : Student's interval of the difference, over domains; NaN for a single one
-    p_value : of no difference (paired t test); NaN for a single domain
+    method, against : str
+        Names of the first and of the second method.
+    score : str
+        Name of the score; lower is better.
+    level : float
+        Coverage of the interval.
+    first, second : float
+        Mean score over the domains.
+    difference : float
+        First minus second; negative if the first method is better.
+    low, high : float
+        Student's interval of the difference over the domains; NaN for a single domain.
+    p_value : float
+        Of the paired t test of no difference; NaN for a single domain.
     n_domains : int
-    wins, losses : domains on which the first is lower, and higher
+    wins, losses : int
+        Number of domains in which the first method has the lower, and the higher, score.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"method": list("AABB"), "domain": [1, 2] * 2, "ece": [4, 5, 1, 2]})
+    >>> found = compare_methods(table, "B", "A")
+    >>> found.difference, found.wins, found.is_clear
+    (-3.0, 2, True)
     """
 
     method: str
@@ -121,11 +139,11 @@ class MethodComparison(NamedTuple):
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval of the difference leaves out 0."""
+        """Whether the interval of the difference excludes 0."""
         return self.n_domains > 1 and not self.low <= 0.0 <= self.high
 
     def sentence(self) -> str:
-        """The result in words, without a full stop.
+        """The result as a sentence, without a full stop.
 
         Examples
         --------
@@ -155,7 +173,7 @@ class MethodComparison(NamedTuple):
         return f"{100 * value:.2f}%" if self.score in _FRACTIONS else f"{value:.3f}"
 
     def _verdict(self) -> str:
-        """Which method is better; where most domains say otherwise, that too."""
+        """Which method is better on average, and whether most domains disagree."""
         if self.is_clear and self.difference > 0:
             most = self.wins > self.losses
             return f"is worse than {self.against}{' on average, but lower in most' if most else ''}"
@@ -167,20 +185,21 @@ class MethodComparison(NamedTuple):
 def compare_methods(
     table: pd.DataFrame, first: str, second: str, *, score: str = "ece", level: float = 0.95
 ) -> MethodComparison:
-    """Paired comparison of two methods of a results table, domain by domain.
+    """Paired comparison of two methods over the domains of a results table.
 
-    The interval is for domains like these: it treats them as independent, which corruptions of the
-    same images are not quite.
+    The interval generalises to domains like these. It treats domains as independent, which is only
+    approximately true of corruptions of the same images.
 
     Parameters
     ----------
     table : DataFrame
         From :func:`evaluate` or :func:`score_table`.
     first, second : str
-        Names in its column ``method``.
+        Names in the column ``method``.
     score : str, default "ece"
-        Column to compare; low is good.
+        Column to compare; lower is better.
     level : float, default 0.95
+        Coverage of the interval.
 
     Examples
     --------
@@ -198,38 +217,66 @@ def compare_methods(
     a, b = scores[0].align(scores[1], join="inner")
     known = (a.notna() & b.notna()).to_numpy()
     a_values, b_values = a.to_numpy(np.float64)[known], b.to_numpy(np.float64)[known]
-    n = len(a_values)
-    if n == 0:
-        raise InputError(f"table has no domain with a {score!r} of both {first!r} and {second!r}.")
+    if len(a_values) == 0:
+        raise InputError(
+            f"table has no domain with a {score!r} of both {first!r} and {second!r}; pass a table "
+            "in which both methods are evaluated on the same domains."
+        )
     d = a_values - b_values
+    half, p_value = _paired_t_test(d, level)
     mean = float(d.mean())
-    error = float(d.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
-    half = error * float(student.ppf(0.5 + level / 2, n - 1)) if n > 1 else float("nan")
-    if error == 0.0:
-        p_value = 1.0 if mean == 0.0 else 0.0
-    else:
-        p_value = float(2.0 * student.sf(abs(mean) / error, n - 1)) if n > 1 else float("nan")
     return MethodComparison(
         method=first, against=second, score=score, level=level,
         first=float(a_values.mean()), second=float(b_values.mean()), difference=mean,
-        low=mean - half, high=mean + half, p_value=p_value, n_domains=n,
+        low=mean - half, high=mean + half, p_value=p_value, n_domains=len(d),
         wins=int((d < 0).sum()), losses=int((d > 0).sum()),
     )  # fmt: skip
 
 
+def _paired_t_test(differences: FloatArray, level: float) -> tuple[float, float]:
+    """Half width of Student's interval of the mean difference, and p-value of a mean of 0."""
+    n = len(differences)
+    if n == 1:
+        return float("nan"), float("nan")
+    mean = float(differences.mean())
+    error = float(differences.std(ddof=1) / np.sqrt(n))
+    half = error * float(student.ppf(0.5 + level / 2, n - 1))
+    if error == 0.0:
+        return half, 1.0 if mean == 0.0 else 0.0
+    return half, float(2.0 * student.sf(abs(mean) / error, n - 1))
+
+
 def compare_last(table: pd.DataFrame, *, score: str = "ece") -> list[tuple[str, MethodComparison]]:
-    """The last method of a results table against each other one, for InD and for OOD domains.
+    """Compare the last method of a results table with each other method, for InD and OOD domains.
 
     Parameters
     ----------
     table : DataFrame
         With a column ``kind``, as from :func:`evaluate_split`.
     score : str, default "ece"
+        Column to compare; lower is better.
 
     Returns
     -------
-    list of pairs of a kind, "InD" or "OOD", and a MethodComparison
+    list of (kind, MethodComparison)
+        The kind is ``"InD"`` or ``"OOD"``.
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=6, random_state=0)
+    >>> methods = {"TS": dc.TemperatureScaling(), "MD-TS": dc.MultiDomainTemperatureScaling()}
+    >>> table = dc.evaluate_split(methods, data, ood="*-[45]")
+    >>> for kind, found in dc.metrics.compare_last(table):
+    ...     print(kind, found.method, found.against, found.n_domains)
+    InD MD-TS TS 4
+    OOD MD-TS TS 2
     """
+    if not isinstance(table, pd.DataFrame) or not {"method", "kind"} <= set(table.columns):
+        raise InputError(
+            "table must be a results table with the columns method and kind, got "
+            f"{type(table).__name__}; make it with domaincal.evaluate_split(...)."
+        )
     *others, last = table["method"].unique().tolist()
     return [
         (kind, compare_methods(table[table["kind"] == kind], last, other, score=score))
@@ -239,8 +286,11 @@ def compare_last(table: pd.DataFrame, *, score: str = "ece") -> list[tuple[str, 
 
 
 def adjust_p_values(p_values: ArrayLike) -> FloatArray:
-    """Holm's adjustment: the smallest of K times K, the next times K - 1, never falling."""
-    p = real_array(p_values, "p_values").astype(np.float64)
+    """Holm's adjustment: the smallest of K p-values times K, the next times K - 1, and so on.
+
+    Adjusted p-values keep the order of the p-values, and are at most 1.
+    """
+    p = check_real_array(p_values, "p_values").astype(np.float64)
     order = np.argsort(p)
     steps = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
     adjusted = np.empty(len(p))
@@ -249,7 +299,7 @@ def adjust_p_values(p_values: ArrayLike) -> FloatArray:
 
 
 class _Gap(NamedTuple):
-    """Mean confidence less accuracy of some rows, and its variance given the confidences."""
+    """Mean confidence minus accuracy of some rows, and its variance given the confidences."""
 
     n: float
     value: float
@@ -257,14 +307,14 @@ class _Gap(NamedTuple):
 
 
 def _gap(sums: BinSums) -> _Gap:
-    # Half a hit and half a miss more: a bin of hits alone does not know its accuracy exactly.
+    # Half a hit and half a miss are added, so that a bin of hits alone has a positive variance.
     accuracy = (sums.hits + 0.5) / (sums.weight + 1.0)
     variance = float(sums.weight @ (accuracy * (1.0 - accuracy)) / sums.n**2)
     return _Gap(sums.n, sums.mean_confidence - sums.accuracy, variance)
 
 
 def _gap_to_others(gaps: list[_Gap], k: int) -> _Gap:
-    """Difference of one gap and that of all other rows; NaN for a single domain."""
+    """Gap of domain k minus the gap of all other rows; NaN for a single domain."""
     others = [gap for j, gap in enumerate(gaps) if j != k]
     n = sum(gap.n for gap in others)
     if n == 0:
@@ -275,7 +325,7 @@ def _gap_to_others(gaps: list[_Gap], k: int) -> _Gap:
 
 
 def _scores_of(table: pd.DataFrame, method: str, score: str, argument: str) -> "pd.Series[float]":
-    """Scores of a method by domain."""
+    """Scores of a method, indexed by domain."""
     if not isinstance(table, pd.DataFrame) or not {"method", "domain"} <= set(table.columns):
         raise InputError(
             f"table must be a results table with the columns method and domain, got "
@@ -284,19 +334,20 @@ def _scores_of(table: pd.DataFrame, method: str, score: str, argument: str) -> "
     numbers = table.drop(columns=["method", "domain"]).select_dtypes("number").columns
     if score not in numbers:
         raise InputError(
-            f"score must be a column of numbers of the table, got {score!r}; it has "
+            f"score must be a numeric column of the table, got {score!r}; choose from "
             f"{', '.join(map(str, numbers))}."
         )
     rows = table[table["method"] == method]
     if len(rows) == 0:
         names: Array = table["method"].unique()
         raise InputError(
-            f"{argument}={method!r} is no method of the table, which has "
+            f"{argument}={method!r} is not a method of the table; choose from "
             f"{', '.join(map(repr, names.tolist()))}."
         )
     if rows["domain"].duplicated().any():
         raise InputError(
             f"table has {method!r} more than once on domain "
-            f"{rows['domain'][rows['domain'].duplicated()].tolist()[0]!r}; select one experiment."
+            f"{rows['domain'][rows['domain'].duplicated()].tolist()[0]!r}; select the rows of one "
+            "experiment."
         )
     return rows.set_index("domain")[score]

@@ -1,4 +1,4 @@
-"""Metrics domain by domain, and over domains."""
+"""Metrics by domain, and their means over domains."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,20 +13,27 @@ from domaincal._validation import (
     check_domains,
     check_hits,
     check_number,
+    check_real_array,
     check_sample_weight,
-    real_array,
 )
 from domaincal.errors import InputError
 from domaincal.metrics.predictions import check_predictions, confidence_and_hit
 from domaincal.statistics import BinSums
 from domaincal.statistics.bins import Norm, Strategy
 
-# Parts of a domain that the jackknife leaves out in turn.
+# Number of parts of a domain; the jackknife leaves each part out once.
 _JACKKNIFE_PARTS = 20
 
 
 class DomainMean(NamedTuple):
-    """Mean over domains, its standard error and the number of domains."""
+    """Mean over domains, its standard error, and the number of domains.
+
+    Examples
+    --------
+    >>> found = mean_over_domains([1.0, 3.0])
+    >>> found.mean, found.standard_error, found.n_domains
+    (2.0, 1.0, 2)
+    """
 
     mean: float
     standard_error: float
@@ -34,20 +41,24 @@ class DomainMean(NamedTuple):
 
 
 def mean_over_domains(values: ArrayLike) -> DomainMean:
-    """Mean and standard error ``sd / sqrt(K)`` of one value for each of K domains.
+    """Mean over K domains, with the standard error ``sd / sqrt(K)``.
 
-    NaN values (domains without one) are left out.
+    Parameters
+    ----------
+    values : array, shape (K,)
+        One value for each domain. Domains with NaN are left out.
 
     Examples
     --------
     >>> mean_over_domains([1.0, 3.0])
     DomainMean(mean=2.0, standard_error=1.0, n_domains=2)
     """
-    v = real_array(values, "values").astype(np.float64)
+    v = check_real_array(values, "values").astype(np.float64)
     known = v[~np.isnan(v)] if v.ndim == 1 else v
     if v.ndim != 1 or len(known) == 0 or np.isinf(known).any():
         raise InputError(
-            f"values must hold one finite number for each of at least one domain, got {values!r}."
+            f"values must be a 1-D array with one finite number for each domain, got {values!r}; "
+            "pass at least one number."
         )
     v = known
     error = float(v.std(ddof=1) / np.sqrt(len(v))) if len(v) > 1 else float("nan")
@@ -62,15 +73,15 @@ def per_domain(
     *,
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """Any metric on each domain, with its standard error and interval.
+    """Any metric by domain, with its standard error and confidence interval.
 
     Parameters
     ----------
     metric : callable
-        From the predictions and outcomes of some rows to a number, e.g.
-        :func:`expected_calibration_error`; give it options with :func:`functools.partial`.
+        Function of the predictions and outcomes of some rows that returns a number, e.g.
+        :func:`expected_calibration_error`; set its options with :func:`functools.partial`.
     predictions, outcomes : arrays with the same number of rows
-        What the metric takes: probabilities and labels, or confidences and hits.
+        Arguments of the metric: probabilities and labels, or confidences and hits.
     domains : array, shape (n,)
     level : float, default 0.95
         Coverage of the interval.
@@ -78,11 +89,11 @@ def per_domain(
     Returns
     -------
     DataFrame
-        One row for each domain, sorted: domain, n, value, standard_error, low, high. The standard
-        error is a jackknife over twenty parts of the domain, dealt at random with a fixed seed; the
-        interval is Student's around the value. Both are NaN for a single row. For ECE they
-        describe the binned statistic, floor included, and are too wide near the floor:
-        :func:`compare_domains` has proper ones.
+        One row for each domain, sorted by domain, with the columns domain, n, value,
+        standard_error, low, high. The standard error is the jackknife over 20 parts of the domain,
+        drawn at random with a fixed seed; the interval is Student's interval. Both are NaN for a
+        domain of one row. For ECE they describe the binned statistic including its floor, and are
+        too wide near the floor; use :func:`compare_domains` instead.
 
     Examples
     --------
@@ -94,18 +105,11 @@ def per_domain(
     """
     check_number(level, "level", low=0.0, high=1.0)
     if not callable(metric):
-        raise InputError(f"metric must be a function, got {metric!r}; e.g. domaincal.brier_score.")
-    p, o = np.asarray(predictions), np.asarray(outcomes)
-    if p.ndim == 0 or o.ndim == 0:
         raise InputError(
-            f"predictions and outcomes must have one entry for each row, got {predictions!r} and "
-            f"{outcomes!r}."
+            f"metric must be a function, got {metric!r}; pass e.g. domaincal.brier_score."
         )
-    if len(p) == 0:
-        raise InputError("predictions is empty; pass at least one row.")
+    p, o = _check_rows(predictions, outcomes)
     codes, names = check_domains(domains, n_rows=len(p), needed_by="per_domain")
-    if len(o) != len(p):
-        raise InputError(f"outcomes has {len(o)} rows, but predictions has {len(p)}.")
     records = []
     for name, rows in domain_rows(codes, names):
         value = float(metric(p[rows], o[rows]))
@@ -126,9 +130,21 @@ def bins_by_domain(
     strategy: Strategy = "uniform",
     sample_weight: ArrayLike | None = None,
 ) -> dict[Any, BinSums]:
-    """:class:`BinSums` of each domain, by its name.
+    """:class:`BinSums` by domain.
 
-    A weight counts as that many repetitions of the row.
+    Parameters
+    ----------
+    confidences : array, shape (n,)
+    hits : array of bool, shape (n,)
+        Whether each prediction is correct.
+    domains : array, shape (n,)
+    n_bins, strategy, sample_weight
+        See :func:`expected_calibration_error`.
+
+    Returns
+    -------
+    dict from domains to BinSums
+        Sorted by domain.
 
     Examples
     --------
@@ -159,7 +175,14 @@ def multi_domain_calibration_error(
     norm: Norm = "l1",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Multi-domain ECE (MDECE): the mean over domains of the ECE of each.
+    """Multi-domain ECE (MDECE): mean over the domains of the ECE of each domain.
+
+    Parameters
+    ----------
+    probabilities : array, shape (n, n_classes)
+    labels, domains : arrays, shape (n,)
+    n_bins, strategy, norm, sample_weight
+        See :func:`expected_calibration_error`.
 
     Examples
     --------
@@ -178,9 +201,9 @@ def accuracy_prediction_error(
     *,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean over domains of ``|mean confidence - accuracy|`` (the paper's MAE).
+    """Mean over the domains of ``|mean confidence - accuracy|`` (MAE in the paper).
 
-    How far off is the accuracy that the confidence promises, on a domain without labels?
+    It is the error of the mean confidence as a prediction of the accuracy on an unlabelled domain.
 
     Examples
     --------
@@ -193,10 +216,27 @@ def accuracy_prediction_error(
 
 
 def domain_rows(codes: Array, names: Array) -> list[tuple[Any, Array]]:
-    """Name and row numbers of each domain, in the order of the names."""
+    """Name and row numbers of each domain, sorted by name."""
     order = np.argsort(codes, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(codes, minlength=len(names)))[:-1])
     return list(zip(names.tolist(), parts, strict=True))
+
+
+def _check_rows(predictions: ArrayLike, outcomes: ArrayLike) -> tuple[Array, Array]:
+    """Check two arrays with the same number of rows."""
+    p, o = np.asarray(predictions), np.asarray(outcomes)
+    if p.ndim == 0 or o.ndim == 0:
+        raise InputError(
+            "predictions and outcomes must be arrays with one entry for each row, got "
+            f"{predictions!r} and {outcomes!r}."
+        )
+    if len(p) == 0:
+        raise InputError("predictions is empty; pass at least one row.")
+    if len(o) != len(p):
+        raise InputError(
+            f"outcomes has {len(o)} rows, but predictions has {len(p)}; pass one for each row."
+        )
+    return p, o
 
 
 def _domain_bins(
@@ -215,12 +255,12 @@ def _domain_bins(
 
 
 def _jackknife(metric: Callable[[Any, Any], float], p: Array, o: Array) -> float:
-    """Standard error from leaving out parts of the rows in turn."""
+    """Jackknife standard error: the metric without each part of the rows."""
     n = len(p)
     parts = min(n, _JACKKNIFE_PARTS)
     if parts < 2:
         return float("nan")
-    # Dealt at random, with a seed of its own: rows may have a period.
+    # Parts are drawn at random, because rows may be ordered periodically.
     part = np.random.default_rng(n).permutation(n) % parts
     values: FloatArray = np.array([metric(p[part != k], o[part != k]) for k in range(parts)])
     return float(np.sqrt((parts - 1) / parts * np.square(values - values.mean()).sum()))

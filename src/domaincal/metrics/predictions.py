@@ -1,4 +1,4 @@
-"""From probabilities and labels to confidences and hits."""
+"""Confidences, hits and bin sums from probabilities and labels."""
 
 from collections.abc import Iterator
 
@@ -11,13 +11,13 @@ from domaincal.statistics.bins import Strategy
 
 
 def check_predictions(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
-    """Probabilities and labels of the same rows."""
+    """Check probabilities and labels of the same rows."""
     p = check_probabilities(probabilities)
     return p, check_labels(labels, n_rows=len(p), n_classes=p.shape[1])
 
 
 def confidence_and_hit(p: Array, y: Array) -> tuple[FloatArray, Array]:
-    """Probability of the first most probable class, and whether it is the label."""
+    """Confidence of the predicted class (the first of ties), and whether it is the label."""
     predicted = p.argmax(axis=1)
     confidence = p[np.arange(len(p)), predicted].astype(np.float64)
     return np.minimum(confidence, 1.0), predicted == y
@@ -31,7 +31,7 @@ def bin_predictions(
     strategy: Strategy = "uniform",
     sample_weight: ArrayLike | None = None,
 ) -> BinSums:
-    """Bin sums of the most probable class."""
+    """Bin sums of the predicted class."""
     confidences, hits = confidence_and_hit(*check_predictions(probabilities, labels))
     return BinSums.from_confidences(
         confidences, hits, n_bins=n_bins, strategy=strategy, sample_weight=sample_weight
@@ -41,7 +41,7 @@ def bin_predictions(
 def bin_classes(
     p: Array, y: Array, *, n_bins: int, strategy: Strategy, sample_weight: ArrayLike | None
 ) -> Iterator[BinSums]:
-    """Bin sums of each class's probability, and whether it is the label."""
+    """Bin sums of the probability of each class; a hit is a row of the class."""
     for k in range(p.shape[1]):
         yield BinSums.from_confidences(
             np.minimum(p[:, k], 1.0), y == k, n_bins=n_bins, strategy=strategy,

@@ -1,4 +1,4 @@
-"""The reliability curve: accuracy against confidence, bin by bin."""
+"""Reliability curve: accuracy against confidence by bin."""
 
 from dataclasses import dataclass
 
@@ -12,17 +12,23 @@ from domaincal.statistics.bins import Strategy
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Accuracy and mean confidence of each bin; NaN where a bin is empty.
+    """Accuracy and mean confidence of each bin; NaN for empty bins.
 
     Attributes
     ----------
     edges : array, shape (n_bins + 1,)
     n : array, shape (n_bins,)
-        Rows of each bin, or their total weight.
+        Number of rows in each bin, or their total weight.
     confidence, accuracy, standard_error : arrays, shape (n_bins,)
-        The standard error is that of the accuracy, ``sqrt(a (1 - a) / n)``.
+        The standard error of the accuracy a is ``sqrt(a (1 - a) / n)``.
     low, high : arrays, shape (n_bins,)
-        Wilson's 95% interval of the accuracy, which also a bin of one row has.
+        Wilson's 95% interval of the accuracy; it is defined for a single row too.
+
+    Examples
+    --------
+    >>> curve = reliability_curve([[0.75, 0.25]] * 8, [0, 1] * 4, n_bins=2)
+    >>> curve.n.tolist(), curve.confidence.tolist(), curve.high.round(2).tolist()
+    ([0.0, 8.0], [nan, 0.75], [nan, 0.78])
     """
 
     edges: FloatArray
@@ -42,7 +48,9 @@ def reliability_curve(
     strategy: Strategy = "uniform",
     sample_weight: ArrayLike | None = None,
 ) -> ReliabilityCurve:
-    """Accuracy against confidence in bins ``(a, b]`` of the predicted class.
+    """Accuracy against confidence of the predicted class, in bins ``(a, b]``.
+
+    For the parameters, see :func:`expected_calibration_error`.
 
     Examples
     --------
@@ -53,23 +61,22 @@ def reliability_curve(
     sums = bin_predictions(
         probabilities, labels, n_bins=n_bins, strategy=strategy, sample_weight=sample_weight
     )
-    return curve_of_bins(sums)
+    return curve_from_bins(sums)
 
 
-def curve_of_bins(sums: BinSums) -> ReliabilityCurve:
-    """The curve of bins that were summed before."""
+def curve_from_bins(sums: BinSums) -> ReliabilityCurve:
+    """Reliability curve of bin sums."""
     n = np.where(sums.weight > 0, sums.weight, np.nan)
     accuracy = sums.hits / n
-    square = 1.959963984540054**2  # of the normal distribution's 97.5% quantile
-    centre = (accuracy + 0.5 * square / n) / (1.0 + square / n)
-    reach = np.sqrt(square * (accuracy * (1.0 - accuracy) / n + 0.25 * square / n**2))
-    reach /= 1.0 + square / n
+    z2 = 1.959963984540054**2  # square of the 97.5% quantile of the normal distribution
+    centre = (accuracy + 0.5 * z2 / n) / (1.0 + z2 / n)
+    half = np.sqrt(z2 * (accuracy * (1.0 - accuracy) / n + 0.25 * z2 / n**2)) / (1.0 + z2 / n)
     return ReliabilityCurve(
         edges=sums.edges,
         n=sums.weight,
         confidence=sums.confidence / n,
         accuracy=accuracy,
         standard_error=np.sqrt(accuracy * (1.0 - accuracy) / n),
-        low=np.clip(centre - reach, 0.0, accuracy),
-        high=np.clip(centre + reach, accuracy, 1.0),
+        low=np.clip(centre - half, 0.0, accuracy),
+        high=np.clip(centre + half, accuracy, 1.0),
     )

@@ -1,4 +1,4 @@
-"""Proper scores and accuracy."""
+"""Accuracy and proper scores."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from domaincal.statistics.bins import Strategy
 def accuracy(
     probabilities: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Fraction of rows whose first most probable class is the label.
+    """Fraction of rows whose most probable class is the label; ties go to the first class.
 
     Examples
     --------
@@ -28,7 +28,9 @@ def accuracy(
 def negative_log_likelihood(
     probabilities: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Mean of ``-log p_y``; probabilities that were rounded to 0 count as the smallest normal one.
+    """Mean of ``-log p_y``, where p_y is the probability of the label.
+
+    A probability of 0 is replaced by the smallest normal number of its dtype.
 
     Examples
     --------
@@ -43,7 +45,7 @@ def negative_log_likelihood(
 def brier_score(
     probabilities: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Mean of ``sum_j (p_j - 1{y = j})**2``, between 0 and 2.
+    """Mean of ``sum_j (p_j - 1{y = j})**2`` over the classes j, between 0 and 2.
 
     Examples
     --------
@@ -59,10 +61,19 @@ class BrierDecomposition(NamedTuple):
 
     Attributes
     ----------
-    reliability : squared distance of probability and frequency over the bins; 0 if calibrated
-    resolution : squared distance of the bins' frequencies from the overall ones; high is good
-    uncertainty : Brier score of the overall frequencies; does not depend on the model
-    within_bins : what probabilities that differ within a bin add
+    reliability : float
+        Mean squared difference of probability and class frequency in the bins; 0 if calibrated.
+    resolution : float
+        Mean squared difference of the class frequencies in the bins and overall; higher is better.
+    uncertainty : float
+        Brier score of the overall class frequencies, which does not depend on the model.
+    within_bins : float
+        Remainder, from probabilities that differ within a bin.
+
+    Examples
+    --------
+    >>> brier_decomposition([[0.75, 0.25]] * 4, [0, 0, 0, 1]).reliability
+    0.0
     """
 
     reliability: float
@@ -80,6 +91,8 @@ def brier_decomposition(
     sample_weight: ArrayLike | None = None,
 ) -> BrierDecomposition:
     """Murphy's decomposition of the Brier score, summed over the classes.
+
+    For the parameters, see :func:`expected_calibration_error`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Drawing: each function draws a result that was computed before."""
+"""Figures of results: each function draws a computed result on matplotlib axes."""
 
 from domaincal.plots.domains import (
     plot_accuracy_prediction,

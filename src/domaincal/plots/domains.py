@@ -1,4 +1,4 @@
-"""Results tables, domain by domain."""
+"""Figures of results tables, with one point for each domain."""
 
 from typing import Any
 
@@ -6,23 +6,23 @@ import numpy as np
 import pandas as pd
 
 from domaincal.errors import InputError
-from domaincal.plots.style import GRID, KINDS, axes, diagonal, kind_sign, method_signs
+from domaincal.plots.style import GRID, KINDS, axes, diagonal, kind_style, method_styles
 
-# With more domains their names would overlap.
-_NAMED_DOMAINS = 40
+# The names of more domains would overlap.
+_MAX_NAMED_DOMAINS = 40
 _SCORES = {"ece": "ECE", "excess": "excess ECE", "gap": "|confidence - accuracy|"}
 
 
 def plot_domain_errors(table: pd.DataFrame, *, score: str = "ece", ax: Any = None) -> Any:
-    """A score of every domain for each method, domains in the order of the first method's.
+    """Plot a score of every domain for each method, in the order of the first method's scores.
 
     Parameters
     ----------
     table : DataFrame
-        From :func:`evaluate`, :func:`evaluate_split` or the like.
+        Results table, e.g. from :func:`evaluate` or :func:`evaluate_split`.
     score : {"ece", "excess", "gap"}, default "ece"
     ax : matplotlib Axes, optional
-        Where to draw; by default, a new figure.
+        By default, the axes of a new figure.
 
     Returns
     -------
@@ -36,21 +36,21 @@ def plot_domain_errors(table: pd.DataFrame, *, score: str = "ece", ax: Any = Non
     >>> dc.plots.plot_domain_errors(table).get_ylabel()
     'ECE in %'
     """
-    name = _score_name(table, score)
+    name = _score_label(table, score)
     methods = table["method"].unique().tolist()
     wide = _by_method(table, score)
     order = wide[methods[0]].sort_values(kind="stable").index
     width = float(np.clip(0.16 * len(order), 4.4, 12.0))
     ax = axes(ax, size=(width, 3.6))
     places = np.arange(len(order))
-    for method, sign in method_signs(methods).items():
+    for method, style in method_styles(methods).items():
         values = 100.0 * wide[method].loc[order].to_numpy()
         mean = float(np.nanmean(values))
         label = f"{method} (mean {mean:.2f})"
-        ax.plot(places, values, linestyle="none", markersize=5, label=label, **sign)
-        ax.axhline(mean, color=sign["color"], linewidth=1.0, alpha=0.6)
+        ax.plot(places, values, linestyle="none", markersize=5, label=label, **style)
+        ax.axhline(mean, color=style["color"], linewidth=1.0, alpha=0.6)
     bold = False
-    if len(order) <= _NAMED_DOMAINS:
+    if len(order) <= _MAX_NAMED_DOMAINS:
         names = [str(domain) for *_, domain in order.to_flat_index()]
         ax.set_xticks(places, names, rotation=90, fontsize="small")
         bold = _mark_ood(ax, order)
@@ -69,19 +69,19 @@ def plot_domain_errors(table: pd.DataFrame, *, score: str = "ece", ax: Any = Non
 def plot_method_scatter(
     table: pd.DataFrame, first: str, second: str, *, score: str = "ece", ax: Any = None
 ) -> Any:
-    """A score of two methods against each other: one point for each domain, InD and OOD apart.
+    """Plot a score of one method against another, with one point for each domain.
 
-    Below the diagonal, the second method is better.
+    InD and OOD domains have different markers. Below the diagonal, the second method is better.
 
     Parameters
     ----------
     table : DataFrame
-        From :func:`evaluate_split` or the like.
+        Results table, e.g. from :func:`evaluate_split`.
     first, second : str
-        Methods, on the horizontal and on the vertical axis.
+        Methods on the horizontal and on the vertical axis.
     score : {"ece", "excess", "gap"}, default "ece"
     ax : matplotlib Axes, optional
-        Where to draw; by default, a new figure.
+        By default, the axes of a new figure.
 
     Returns
     -------
@@ -96,13 +96,16 @@ def plot_method_scatter(
     >>> dc.plots.plot_method_scatter(table, "TS", "MD-TS").get_xlabel()
     'TS: ECE in %'
     """
-    name = _score_name(table, score)
+    name = _score_label(table, score)
     for argument, method in (("first", first), ("second", second)):
         if method not in set(table["method"]):
-            raise InputError(f"{argument}={method!r} is no method of the table.")
+            raise InputError(
+                f"{argument}={method!r} is not a method of the table; choose from "
+                f"{', '.join(map(repr, table['method'].unique()))}."
+            )
     wide = 100.0 * _by_method(table, score)[[first, second]].dropna()
     low = min(0.0, float(wide.to_numpy().min()))
-    # Room for the legend above all points: where the second method loses, none may hide.
+    # The limits leave room for the legend above all points, so that it hides none of them.
     room = max(1.05 * (wide.to_numpy().max() - low), 1.25 * (wide[second].max() - low), 1e-9)
     high = low + float(room)
     ax = axes(ax)
@@ -112,7 +115,7 @@ def plot_method_scatter(
         text = f"{kind + ': ' if kind else ''}{second} lower in {better} of {len(rows)}"
         ax.plot(
             rows[first], rows[second], linestyle="none", markersize=5, alpha=0.85, zorder=3,
-            label=text, **kind_sign(kind),
+            label=text, **kind_style(kind),
         )  # fmt: skip
     ax.set_xlabel(f"{first}: {name} in %")
     ax.set_ylabel(f"{second}: {name} in %")
@@ -123,16 +126,18 @@ def plot_method_scatter(
 def plot_accuracy_prediction(
     table: pd.DataFrame, *, methods: tuple[str, ...] | None = None, ax: Any = None
 ) -> Any:
-    """Mean confidence against accuracy of each domain: accuracy, predicted without labels.
+    """Plot the mean confidence of each domain against its accuracy.
+
+    On an unlabelled domain, the mean confidence is a prediction of the accuracy.
 
     Parameters
     ----------
     table : DataFrame
-        From :func:`evaluate_split` or the like; several rows of a domain are averaged.
+        Results table, e.g. from :func:`evaluate_split`; repeated rows of a domain are averaged.
     methods : tuple of str, optional
-        Which methods to draw; by default all.
+        By default, all methods of the table.
     ax : matplotlib Axes, optional
-        Where to draw; by default, a new figure.
+        By default, the axes of a new figure.
 
     Returns
     -------
@@ -146,14 +151,16 @@ def plot_accuracy_prediction(
     >>> dc.plots.plot_accuracy_prediction(table).get_xlabel()
     'accuracy in %'
     """
-    _require(table, "accuracy", "mean_confidence")
+    _check_columns(table, "accuracy", "mean_confidence")
     known = table["method"].unique().tolist()
     chosen = known if methods is None else list(methods)
     unknown = [method for method in chosen if method not in known]
     if unknown or not chosen:
-        raise InputError(f"methods={methods!r} names {unknown}; the table has {', '.join(known)}.")
+        raise InputError(
+            f"methods={methods!r} must be methods of the table; choose from {', '.join(known)}."
+        )
     rows = table[table["method"].isin(chosen)]
-    # Repeats of a domain are one point, and one error: their mean.
+    # Repeated rows of a domain are averaged into one point and one error.
     gap = (rows["mean_confidence"] - rows["accuracy"]).abs()
     rows = rows[["method", "domain", "accuracy", "mean_confidence"]].assign(gap=gap)
     rows = rows.groupby(["method", "domain"], sort=False).mean().reset_index()
@@ -161,12 +168,12 @@ def plot_accuracy_prediction(
     margin = 0.05 * max(float(np.ptp(values)), 1.0)
     ax = axes(ax)
     diagonal(ax, max(0.0, values.min() - margin), min(100.0, values.max() + margin))
-    for method, sign in method_signs(chosen).items():
+    for method, style in method_styles(chosen).items():
         part = rows[rows["method"] == method]
         error = 100.0 * float(part["gap"].mean())
         ax.plot(
             100.0 * part["accuracy"], 100.0 * part["mean_confidence"], linestyle="none",
-            markersize=5, alpha=0.85, zorder=3, label=f"{method} (MAE {error:.2f}%)", **sign,
+            markersize=5, alpha=0.85, zorder=3, label=f"{method} (MAE {error:.2f}%)", **style,
         )  # fmt: skip
     ax.set_xlabel("accuracy in %")
     ax.set_ylabel("mean confidence in %")
@@ -175,7 +182,7 @@ def plot_accuracy_prediction(
 
 
 def _by_method(table: pd.DataFrame, score: str) -> pd.DataFrame:
-    """Score by (kind, domain) and method."""
+    """Scores with one row for each (kind, domain) and one column for each method."""
     kind = table["kind"] if "kind" in table else pd.Series("", index=table.index, name="kind")
     columns = {"kind": kind, "domain": table["domain"], "method": table["method"]}
     frame = pd.DataFrame({**columns, "score": table[score]})
@@ -183,13 +190,13 @@ def _by_method(table: pd.DataFrame, score: str) -> pd.DataFrame:
 
 
 def _kinds(wide: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Name and rows of each kind of domains."""
+    """Each kind with its rows."""
     kinds = wide.index.get_level_values("kind")
     return [(kind, wide[kinds == kind]) for kind in dict.fromkeys(kinds)]
 
 
 def _mark_ood(ax: Any, order: pd.Index) -> bool:
-    """Names of OOD domains in bold, where there are others."""
+    """Set the names of OOD domains in bold if there are InD domains too; return whether it did."""
     kinds = [kind for kind, _ in order.to_flat_index()]
     if set(kinds) != set(KINDS):
         return False
@@ -198,18 +205,18 @@ def _mark_ood(ax: Any, order: pd.Index) -> bool:
     return True
 
 
-def _score_name(table: pd.DataFrame, score: str) -> str:
+def _score_label(table: pd.DataFrame, score: str) -> str:
     if score not in _SCORES:
         raise InputError(f"score must be one of {', '.join(map(repr, _SCORES))}, got {score!r}.")
-    _require(table, score)
+    _check_columns(table, score)
     return _SCORES[score]
 
 
-def _require(table: pd.DataFrame, *columns: str) -> None:
+def _check_columns(table: pd.DataFrame, *columns: str) -> None:
     if not isinstance(table, pd.DataFrame) or not {"method", "domain", *columns} <= set(table):
         raise InputError(
             "table must be a results table with the columns method, domain, "
-            f"{', '.join(columns)}; make it with domaincal.evaluate or the like."
+            f"{', '.join(columns)}; make it with domaincal.evaluate or evaluate_split."
         )
     if table.empty:
-        raise InputError("table is empty; there is nothing to draw.")
+        raise InputError("table is empty; pass a table with at least one domain.")

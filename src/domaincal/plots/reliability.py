@@ -1,4 +1,4 @@
-"""The reliability diagram."""
+"""Reliability diagram."""
 
 from typing import Any
 
@@ -8,23 +8,24 @@ from domaincal.errors import InputError
 from domaincal.metrics import ReliabilityCurve
 from domaincal.plots.style import COLOURS, axes, diagonal
 
-# Rows of a bin below which its accuracy says little.
-_FEW = 10
+# Bins with fewer rows are drawn pale: their accuracy is uncertain.
+_FEW_ROWS = 10
 
 
 def plot_reliability(curve: ReliabilityCurve, *, ax: Any = None, label: str | None = None) -> Any:
-    """Accuracy of each bin against its confidence, with 95% intervals; below, how many rows.
+    """Draw a reliability diagram: accuracy against confidence by bin, with 95% intervals.
 
-    Bins of few rows are pale, and the line passes them by.
+    Bars at the bottom show the number of rows of each bin. Bins with fewer than 10 rows are pale,
+    and the line does not connect them.
 
     Parameters
     ----------
     curve : ReliabilityCurve
         From :func:`reliability_curve`.
     ax : matplotlib Axes, optional
-        Where to draw; by default, a new figure.
+        By default, the axes of a new figure.
     label : str, optional
-        The title.
+        Start of the title, which also gives the ECE.
 
     Returns
     -------
@@ -54,19 +55,19 @@ def plot_reliability(curve: ReliabilityCurve, *, ax: Any = None, label: str | No
         linewidth=0.5, zorder=1, label="rows (scaled)",
     )  # fmt: skip
     gap = curve.confidence - curve.accuracy
-    for some, gap_style, style in (
-        (curve.n >= _FEW, {"alpha": 0.25, "hatch": "////", "label": "gap"},
+    for bins, gap_style, style in (
+        (curve.n >= _FEW_ROWS, {"alpha": 0.25, "hatch": "////", "label": "gap"},
          {"linewidth": 1.2, "label": "accuracy"}),
-        (known & (curve.n < _FEW), {"alpha": 0.08}, {"linestyle": "none", "alpha": 0.25}),
+        (known & (curve.n < _FEW_ROWS), {"alpha": 0.08}, {"linestyle": "none", "alpha": 0.25}),
     ):  # fmt: skip
-        accuracy = curve.accuracy[some]
+        accuracy = curve.accuracy[bins]
         ax.bar(
-            left[some], gap[some], width[some], bottom=accuracy, align="edge", color=COLOURS[1],
+            left[bins], gap[bins], width[bins], bottom=accuracy, align="edge", color=COLOURS[1],
             edgecolor=COLOURS[1], linewidth=0.0, zorder=2, **gap_style,
         )  # fmt: skip
-        interval = [accuracy - curve.low[some], curve.high[some] - accuracy]
+        interval = [accuracy - curve.low[bins], curve.high[bins] - accuracy]
         ax.errorbar(
-            curve.confidence[some], accuracy, interval, color=COLOURS[0], marker="o",
+            curve.confidence[bins], accuracy, interval, color=COLOURS[0], marker="o",
             markersize=4, elinewidth=1.0, capsize=2, zorder=3, **style,
         )  # fmt: skip
     error = float(np.sum(np.abs(gap[known]) * share[known]))

@@ -1,4 +1,4 @@
-"""Predicted against learned temperatures."""
+"""Figure of predicted against learned temperatures."""
 
 from typing import Any
 
@@ -6,22 +6,22 @@ import pandas as pd
 
 from domaincal._optional import require
 from domaincal.errors import InputError
-from domaincal.plots.style import axes, diagonal, kind_sign
+from domaincal.plots.style import axes, diagonal, kind_style
 
 _COLUMNS = {"domain", "learned", "predicted", "low", "high"}
 
 
 def plot_temperatures(table: pd.DataFrame, *, ax: Any = None) -> Any:
-    """Predicted temperature of each domain's rows against the one that its labels give.
+    """Plot the predicted temperatures of each domain against the temperature fitted to its labels.
 
-    Points are medians, bars hold nine tenths of the rows.
+    Points are medians; bars span the 5% to 95% quantiles of the rows.
 
     Parameters
     ----------
     table : DataFrame
         From :func:`temperature_table`, with a column ``kind`` if some domains are OOD.
     ax : matplotlib Axes, optional
-        Where to draw; by default, a new figure.
+        By default, the axes of a new figure.
 
     Returns
     -------
@@ -42,14 +42,14 @@ def plot_temperatures(table: pd.DataFrame, *, ax: Any = None) -> Any:
             "domaincal.temperature_table(fitted, data)."
         )
     if table.empty:
-        raise InputError("table is empty; there is nothing to draw.")
+        raise InputError("table is empty; pass a table with at least one domain.")
     kinds = table["kind"] if "kind" in table else pd.Series("", index=table.index)
     ends = table[["learned", "low", "high"]].to_numpy()
     ax = axes(ax)
-    ticker = require("matplotlib.ticker", extra="plots", purpose="drawing")
+    ticker = require("matplotlib.ticker", extra="plots", purpose="a figure")
     ax.set_xscale("log")
     ax.set_yscale("log")
-    for axis in (ax.xaxis, ax.yaxis):  # 1, 2, 5, 10, ... as numbers
+    for axis in (ax.xaxis, ax.yaxis):  # ticks at 1, 2, 5, 10, ..., written as plain numbers
         axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(ticker.FormatStrFormatter("%g"))
         axis.set_minor_formatter(ticker.NullFormatter())
@@ -59,9 +59,9 @@ def plot_temperatures(table: pd.DataFrame, *, ax: Any = None) -> Any:
         spread = [rows["predicted"] - rows["low"], rows["high"] - rows["predicted"]]
         _, _, bars = ax.errorbar(
             rows["learned"], rows["predicted"], spread, linestyle="none", markersize=5,
-            elinewidth=0.9, alpha=0.85, zorder=3, label=kind or None, **kind_sign(kind),
+            elinewidth=0.9, alpha=0.85, zorder=3, label=kind or None, **kind_style(kind),
         )  # fmt: skip
-        for bar in bars:  # many overlap where temperatures are alike
+        for bar in bars:  # pale, because bars of similar temperatures overlap
             bar.set_alpha(0.35)
     ax.set_xlabel("temperature learned from labels")
     ax.set_ylabel("predicted temperature (median, 5 to 95%)")

@@ -1,4 +1,4 @@
-"""Sums over rows that can be added, and the solvers that need nothing else."""
+"""Sums over rows that can be added, and solvers that use only these sums."""
 
 from domaincal.statistics.bins import BinSums
 from domaincal.statistics.error_interval import ErrorInterval

@@ -1,4 +1,4 @@
-"""Bin sums of confidences and hits: the state behind every calibration error."""
+"""Bin sums of confidences and hits, from which calibration errors are computed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,22 +26,22 @@ Norm = Literal["l1", "l2", "max"]
 Strategy = Literal["uniform", "quantile"]
 STRATEGIES = ("uniform", "quantile")
 
-#: As many bins as the smooth error wants; fewer than the second number are not fine.
+#: Number of bins for the smooth error, and the smallest number that it accepts.
 SMOOTH_BINS = 1 << 14
 _FEWEST_SMOOTH_BINS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class BinSums:
-    """Rows, confidence and hits summed in bins ``(a, b]``; the first bin holds its left end too.
+    """Sums of rows, confidence and hits in bins ``(a, b]``; the first bin includes its left edge.
 
-    Sums of the same edges can be added, whatever memory, file or site they come from.
+    Sums with the same edges can be added, for example those of blocks, files or sites.
 
     Attributes
     ----------
     edges : array, shape (n_bins + 1,)
     weight : array, shape (n_bins,)
-        Rows in each bin, or their total weight; a weight counts as that many repetitions.
+        Number of rows in each bin, or their total weight; a weight counts as repetitions.
     confidence, hits : arrays, shape (n_bins,)
 
     Examples
@@ -70,7 +70,7 @@ class BinSums:
         strategy: Strategy = "uniform",
         sample_weight: ArrayLike | None = None,
     ) -> "BinSums":
-        """Bin confidences in [0, 1]; ``hits`` says which predictions are right."""
+        """Bin confidences in [0, 1]; ``hits`` says which predictions are correct."""
         c = check_confidences(confidences)
         h = check_hits(hits, n_rows=len(c))
         w = check_sample_weight(sample_weight, n_rows=len(c))
@@ -90,7 +90,7 @@ class BinSums:
             return NotImplemented
         if not np.array_equal(self.edges, other.edges):
             raise InputError(
-                f"only bins of the same edges can be added, got {len(self.weight)} and "
+                f"only bins with the same edges can be added, got {len(self.weight)} and "
                 f"{len(other.weight)} bins; use strategy='uniform' and the same n_bins."
             )
         return BinSums(
@@ -101,7 +101,7 @@ class BinSums:
         )
 
     def __radd__(self, other: object) -> "BinSums":
-        if other == 0:  # where sum() begins
+        if other == 0:  # the start of sum()
             return self
         return NotImplemented
 
@@ -121,10 +121,10 @@ class BinSums:
         return float(self.hits.sum() / self.n) if self.n else float("nan")
 
     def calibration_error(self, norm: Norm = "l1") -> float:
-        """Distance of confidence and accuracy over the bins.
+        """Difference of confidence and accuracy over the bins.
 
         ``"l1"``: the weighted mean of the absolute gaps (ECE); ``"l2"``: the root of the weighted
-        mean of their squares; ``"max"``: the largest gap of a bin that has rows.
+        mean of their squares; ``"max"``: the largest gap of a bin with rows.
         """
         check_option(norm, "norm", ("l1", "l2", "max"))
         full = self.weight > 0
@@ -156,14 +156,14 @@ class BinSums:
         return float(deviation.sum() / self.n)
 
     def excess_error(self) -> float:
-        """ECE less its floor: near 0 for a calibrated model, whatever n and the bins."""
+        """ECE minus its floor: near 0 for a calibrated model, for any n and bins."""
         return self.calibration_error() - self.floor()
 
     def debiased_squared_error(self) -> float:
-        """Squared calibration error without its bias; negative values are chance.
+        """Squared calibration error without its bias; it can be negative by chance.
 
         ``sum_b n_b / n * ((c_b - a_b)**2 - a_b (1 - a_b) / (n_b - 1))`` (Kumar et al. 2019) with
-        confidence c_b and accuracy a_b, over the bins of at least two rows; NaN without one.
+        confidence c_b and accuracy a_b, over bins of at least two rows; NaN if there are none.
         """
         full = self.weight >= 2.0
         n = self._whole_rows("the debiased error")[full]
@@ -174,9 +174,9 @@ class BinSums:
         return float(n @ (squares - accuracy * (1.0 - accuracy) / (n - 1.0)) / n.sum())
 
     def smooth_error(self) -> float:
-        """Smooth ECE, for which the bins must be fine and even: ``n_bins=16384``.
+        """Smooth ECE, which needs many uniform bins: ``n_bins=16384``.
 
-        The width of the smoothing is the error itself; half a bin is what positions are off.
+        The width of the smoothing is the error itself. Confidences are exact to half a bin.
         """
         even = np.arange(len(self.edges)) / (len(self.edges) - 1)
         if len(self.weight) < _FEWEST_SMOOTH_BINS or not np.array_equal(self.edges, even):
@@ -187,7 +187,7 @@ class BinSums:
         return smooth_error((self.hits - self.confidence) / self.n) if self.n else float("nan")
 
     def interval(self, level: float = 0.95) -> ErrorInterval:
-        """ECE without its bias, with an interval and a test of perfect calibration."""
+        """ECE with and without its bias, an interval, and a test of perfect calibration."""
         check_number(level, "level", low=0.0, high=1.0)
         full = self.weight > 0
         n = self._whole_rows("the interval")[full]
@@ -197,12 +197,12 @@ class BinSums:
         return error_interval(n, confidence, self.hits[full] / n, level)
 
     def _whole_rows(self, needed_by: str) -> FloatArray:
-        """Rows of each bin: chance goes with their number, which fractional weights do not tell."""
+        """Rows of each bin; an error for fractional weights, which do not determine the chance."""
         fraction = self.weight != np.round(self.weight)
         if fraction.any():
             raise InputError(
-                f"{needed_by} is known for whole numbers of rows, but sample_weight gives a bin "
-                f"{self.weight[fraction][0]:.4g}; use whole weights (repetitions), or ECE alone."
+                f"{needed_by} needs whole numbers of rows, but sample_weight gives a bin "
+                f"{self.weight[fraction][0]:.4g}; use integer weights (repetitions), or ECE only."
             )
         return self.weight
 
@@ -210,7 +210,7 @@ class BinSums:
 def bin_edges(
     confidences: FloatArray, n_bins: int, strategy: str, weight: Array | None = None
 ) -> FloatArray:
-    """Edges m / n_bins, or the quantiles of the confidences between 0 and 1."""
+    """Edges m / n_bins, or 0, the quantiles of the confidences, and 1."""
     n_bins = check_count(n_bins, "n_bins")
     check_option(strategy, "strategy", STRATEGIES)
     edges = np.arange(n_bins + 1) / n_bins
@@ -223,5 +223,5 @@ def bin_edges(
 def _quantiles(
     values: FloatArray, levels: Sequence[float] | FloatArray, weight: Array | None
 ) -> Array:
-    """Smallest value with at least that share of the weight at or below it."""
+    """Smallest values with at least the given shares of the weight at or below them."""
     return np.asarray(np.quantile(values, levels, method="inverted_cdf", weights=weight))

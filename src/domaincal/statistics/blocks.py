@@ -1,7 +1,7 @@
-"""Rows in blocks: worker threads own the parallelism, kernels stay serial.
+"""Blocks of rows and the worker threads that process them; kernels are serial.
 
-Where a block begins and ends depends on the width of a row alone, and results are added in the
-order of the blocks, so the number of threads changes no digit.
+The size of a block depends only on the width of a row, and results are added in the order of the
+blocks. Results therefore do not depend on the number of threads.
 """
 
 import os
@@ -16,15 +16,14 @@ from threadpoolctl import threadpool_limits
 
 Result = TypeVar("Result", bound=Any)
 
-# Small next to the data, large enough to be worth a task.
+# Small relative to the data, but large enough to amortise the start of a task.
 _BLOCK_BYTES = 1 << 22
 
 
 def thread_count() -> int:
-    """Threads to use: the cores this process may run on, or fewer where the environment says so.
+    """Number of threads: the cores available to this process, or fewer if the environment says so.
 
-    ``NUMBA_NUM_THREADS`` and ``OMP_NUM_THREADS`` are what schedulers, joblib and Dask set in
-    their workers.
+    Schedulers, joblib and Dask set ``NUMBA_NUM_THREADS`` and ``OMP_NUM_THREADS`` in their workers.
     """
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -34,22 +33,22 @@ def thread_count() -> int:
 
 
 def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = _BLOCK_BYTES) -> list[slice]:
-    """Consecutive slices of about ``block_bytes`` each that cover all rows."""
+    """Consecutive slices of at most ``block_bytes`` each (at least one row) that cover all rows."""
     size = max(1, block_bytes // max(row_bytes, 1))
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """A ``with`` block in which BLAS has one thread: the workers are the threads.
+    """Context manager that limits BLAS to one thread, for code that runs in worker threads.
 
-    BLAS threads wait for each other by turning in circles: on a busy machine they can take ten
-    times as long as a single one.
+    BLAS threads wait for each other by busy-waiting: on a busy machine they can take ten times as
+    long as a single thread.
     """
     return cast(AbstractContextManager[object], threadpool_limits(1, user_api="blas"))
 
 
 class Workers:
-    """Worker threads for as long as the ``with`` block lasts; they start when first needed.
+    """Context manager of worker threads, which start when they are first needed.
 
     Examples
     --------
@@ -67,10 +66,10 @@ class Workers:
         self._pool.shutdown()
 
     def map(self, function: Callable[[slice], Result], blocks: list[slice]) -> Iterator[Result]:
-        """``function`` of each block, in order."""
+        """Results of ``function`` for the blocks, in their order."""
         inline = self._count == 1 or len(blocks) == 1
         return map(function, blocks) if inline else self._pool.map(function, blocks)
 
     def sum(self, function: Callable[[slice], Result], blocks: list[slice]) -> Result:
-        """Sum of ``function`` over the blocks, added in their order."""
+        """Sum of the results of ``function``, added in the order of the blocks."""
         return reduce(add, self.map(function, blocks))

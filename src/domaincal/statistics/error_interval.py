@@ -1,10 +1,10 @@
-"""An interval for the calibration error, from bin counts, confidences and hits alone.
+"""Interval of the calibration error, from the counts, confidences and hits of bins.
 
-ECE is biased upwards, so resampling the rows adds the bias once more: a naive bootstrap is centred
-about sqrt(2) times too high when the model is calibrated. Here the question is turned round: for
-which accuracies of the bins would the ECE that was seen be usual? The hits of a bin are binomial,
-so the distribution of ``|hits / n - confidence|`` is known; accuracies move on a line away from the
-confidences (a calibrated model). No random numbers are drawn.
+ECE is biased upwards, and a bootstrap adds the bias a second time: for a calibrated model it is
+centred about sqrt(2) times too high. This module inverts a test instead: the interval holds the
+calibration errors for which the observed ECE is not unusual. The hits of a bin are binomial, so
+that the distribution of ``|hits / n - confidence|`` is known. Accuracies move on a line that starts
+at the confidences (a calibrated model). No random numbers are drawn.
 """
 
 from collections.abc import Callable
@@ -13,32 +13,31 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betainc, gammaln, xlog1py, xlogy
-from scipy.stats import gamma
+from scipy.special import betainc, gammainc, gammaincc, gammaln, xlog1py, xlogy
 
 from domaincal._typing import Array, FloatArray
 
-# With fewer random hits than this (sum of n q (1 - q)), ECE is not near any smooth distribution,
-# and its own is computed on a grid of so many points.
+# If the variance of the hits, the sum of n q (1 - q), is smaller, ECE is not near a smooth
+# distribution: its exact distribution is computed on a grid of _GRID points.
 _FEW_EVENTS = 40.0
 _GRID = 1 << 12
 _NEGLIGIBLE = 1e-13
 
 
 class ErrorInterval(NamedTuple):
-    """ECE, what is left of it without its bias, an interval, and a test of perfect calibration.
+    """ECE with and without its bias, an interval, and a test of perfect calibration.
 
-    Hits are taken as binomial in each bin, with accuracies that move away from the confidences
-    until the ECE that was seen is usual (``corrected``), or as unusual as ``level`` allows
+    Hits are binomial in each bin. Accuracies move away from the confidences until the mean ECE is
+    the observed one (``corrected``), or the observed one is as unusual as ``level`` allows
     (``low``, ``high``).
 
     Attributes
     ----------
-    value : ECE as it is
-    corrected : the calibration error whose mean ECE is the one seen; 0 at the floor and below
-    low, high : interval for the calibration error; it has two sides, so ``low`` is above 0 where
-        the p-value is below ``(1 - level) / 2``
-    p_value : probability of an ECE at least as large if the model were calibrated
+    value : observed ECE
+    corrected : calibration error whose mean ECE is the observed one; 0 at the floor and below
+    low, high : two-sided interval for the calibration error; ``low`` is above 0 if the p-value is
+        below ``(1 - level) / 2``
+    p_value : probability of an ECE at least as large for a calibrated model
     """
 
     value: float
@@ -51,13 +50,13 @@ class ErrorInterval(NamedTuple):
 def error_interval(
     n: FloatArray, confidence: FloatArray, accuracy: FloatArray, level: float
 ) -> ErrorInterval:
-    """Interval of the binned ECE; the arrays hold the bins that have rows.
+    """Interval of the binned ECE; the arrays hold the bins with rows.
 
-    For the lower end and the corrected value, gaps are proportional to those seen. For the upper
-    end they are the same in all bins, since an error that is spread out raises ECE least; they have
-    the signs that were seen, or are all positive, or all negative, whichever reaches farthest. The
-    upper end divides by the probability under perfect calibration, so that a lucky ECE below the
-    floor does not end in an empty interval.
+    For the lower end and the corrected value, gaps are proportional to the observed ones. For the
+    upper end they are equal in all bins, because an error that is spread out raises ECE least; of
+    the observed signs, all positive and all negative, the signs that give the largest end are used.
+    The probability of the upper end is relative to that under perfect calibration, so that an ECE
+    below the floor does not give an empty interval.
     """
     gap = confidence - accuracy
     seen = float(n @ np.abs(gap) / n.sum())
@@ -85,7 +84,7 @@ class _Distribution(Protocol):
 
 
 class _Line:
-    """Accuracies ``confidence - step * direction``, cut off at 0 and 1."""
+    """Accuracies ``confidence - step * direction``, clipped to [0, 1]."""
 
     def __init__(self, n: FloatArray, confidence: FloatArray, direction: FloatArray) -> None:
         self._n, self._confidence, self._direction = n, confidence, direction
@@ -95,17 +94,17 @@ class _Line:
         return float(self._n @ np.abs(self._confidence - self._accuracy(step)) / self._n.sum())
 
     def mean(self, step: float) -> float:
-        """Mean ECE of rows drawn with these accuracies."""
+        """Mean ECE if hits are drawn with these accuracies."""
         mean, _ = deviation(self._n, self._accuracy(step), self._n * self._confidence)
         return float(mean.sum() / self._n.sum())
 
     def upper_end(self, seen: float, probability: float) -> float:
-        """The error at which an ECE of ``seen`` or less has the given probability."""
+        """Calibration error at which an ECE of at most ``seen`` has the given probability."""
         step = _first_zero(lambda step: probability - self.distribution(step).at_most(seen))
         return self.error(step)
 
     def distribution(self, step: float) -> _Distribution:
-        """ECE of rows drawn with these accuracies."""
+        """Distribution of ECE if hits are drawn with these accuracies."""
         n, q, a = self._n, self._accuracy(step), self._n * self._confidence
         total = float(n.sum())
         if n @ (q * (1.0 - q)) < _FEW_EVENTS:
@@ -119,23 +118,23 @@ class _Line:
 
 @dataclass(frozen=True)
 class _Gamma:
-    """A gamma distribution of given mean and variance: a sum of many non-negative terms."""
+    """Gamma distribution with given moments, for a sum of many non-negative terms."""
 
     mean: float
     variance: float
 
     def at_least(self, x: float) -> float:
         scale = self.variance / self.mean
-        return float(gamma.sf(x / scale, self.mean / scale))
+        return float(gammaincc(self.mean / scale, x / scale))
 
     def at_most(self, x: float) -> float:
         scale = self.variance / self.mean
-        return float(gamma.cdf(x / scale, self.mean / scale))
+        return float(gammainc(self.mean / scale, x / scale))
 
 
 @dataclass(frozen=True, eq=False)
 class _OnGrid:
-    """Probabilities of ``start + k * width``; ends count in full, as their place is rounded."""
+    """Probabilities of ``start + k * width``; both ends are included, as values are rounded."""
 
     start: float
     width: float
@@ -155,7 +154,7 @@ def _exact(n: FloatArray, q: FloatArray, a: FloatArray) -> _OnGrid:
     terms = [_outcomes(*bin_) for bin_ in zip(n, q, a, strict=True)]
     low = sum(float(value.min()) for value, _ in terms)
     mean, variance = deviation(n, q, a)
-    # Beyond this there is nothing to speak of, and what there is comes in again at the front.
+    # Larger values have negligible probability; the periodic grid wraps them to the start.
     span = float(mean.sum()) - low + 12.0 * float(np.sqrt(variance.sum())) + 10.0
     width = span / (_GRID // 2)
     wave = np.ones(_GRID // 2 + 1, np.complex128)
@@ -164,7 +163,7 @@ def _exact(n: FloatArray, q: FloatArray, a: FloatArray) -> _OnGrid:
             continue
         place = (value - value.min()) / width
         index = place.astype(np.int64)
-        part = place - index  # a value between two points is shared: the mean is kept
+        part = place - index  # split between two points, which preserves the mean
         cells = np.bincount(index % _GRID, probability * (1.0 - part), minlength=_GRID)
         cells += np.bincount((index + 1) % _GRID, probability * part, minlength=_GRID)
         wave *= np.fft.rfft(cells)
@@ -188,7 +187,7 @@ def deviation(n: FloatArray, q: FloatArray, a: FloatArray) -> tuple[FloatArray, 
     ``E|K - a| = a (2 F(a) - 1) + n q (1 - 2 F'(a - 1))`` with the distribution functions F of K and
     F' of binomial(n - 1, q), since ``E[K; K <= a] = n q F'(a - 1)``.
     """
-    k = np.floor(a + 1e-9)  # a is n times a mean of confidences: k / n is meant to be found
+    k = np.floor(a + 1e-9)  # tolerance: a is n times a mean, which may be k up to rounding
     mean = a * (2.0 * _binomial_cdf(k, n, q) - 1.0) + n * q * (
         1.0 - 2.0 * _binomial_cdf(k - 1.0, n - 1.0, q)
     )
@@ -202,7 +201,7 @@ def _binomial_cdf(k: FloatArray, n: FloatArray, q: FloatArray) -> Array:
 
 
 def _first_zero(increasing: Callable[[float], float]) -> float:
-    """Zero of an increasing function between 0 and 1, or the end that is nearest to it."""
+    """Zero of an increasing function on [0, 1], or the nearest end of the interval."""
     if increasing(0.0) >= 0.0:
         return 0.0
     if increasing(1.0) <= 0.0:

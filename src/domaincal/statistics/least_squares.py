@@ -1,27 +1,24 @@
-"""Normal equations solved: by Cholesky, or by eigenvectors where features are dependent."""
+"""Solve normal equations by Cholesky, or by eigenvectors if features are linearly dependent."""
 
 import functools
-from contextlib import nullcontext
 
 import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
 from domaincal._typing import FloatArray
-from domaincal.statistics.blocks import one_blas_thread
 from domaincal.statistics.normal_equations import LinearMap, NormalEquations
+from domaincal.statistics.positive_definite import safe_blas_threads
 
 #: Singular values of the features under this fraction of the largest count as zero.
 SINGULAR_TOLERANCE = 1e-6
 
-# With more, OpenBLAS aborts the process from some size on; see positive_definite.py.
-_THREADED_UP_TO = 4096
-# LAPACK's estimate of a condition number is seldom three times too small; this is for that.
+# Safety factor: LAPACK's estimate of a condition number can be a few times too small.
 _DOUBT = 10.0
 
 
 class LeastSquares:
-    """Normal equations, to be solved for any target and any ridge.
+    """Solver of normal equations for any targets and any ridge penalty.
 
     Parameters
     ----------
@@ -31,7 +28,7 @@ class LeastSquares:
     Attributes
     ----------
     mean : array, shape (n_features,)
-        Of the shifted features; 0 where there is no intercept.
+        Mean of the shifted features; 0 without an intercept.
     """
 
     def __init__(self, equations: NormalEquations, *, fit_intercept: bool = False) -> None:
@@ -45,19 +42,19 @@ class LeastSquares:
 
     @property
     def centre(self) -> FloatArray:
-        """The point from which features count, in their own units."""
+        """Point that is subtracted from the features, in their original units."""
         return self.mean + self.equations.shift
 
     @functools.cached_property
     def spectrum(self) -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues of the (centred) Gram matrix, from small to large, and eigenvectors."""
+        """Eigenvalues of the (centred) Gram matrix in ascending order, and eigenvectors."""
         values, vectors = scipy.linalg.eigh(self._gram, driver="evd", check_finite=False)
         return np.maximum(values, 0.0), vectors
 
     def solve(self, targets: FloatArray, *, alpha: float = 0.0) -> LinearMap:
-        """Minimise ``sum w (x'c + b - t)**2 + alpha |c|**2``; at alpha 0, of least norm.
+        """Minimise ``sum w (x'c + b - t)**2 + alpha |c|**2``; at alpha 0, with minimum norm.
 
-        ``targets`` holds one number for each domain.
+        ``targets`` has one value for each domain.
         """
         equations = self.equations
         right = targets @ equations.moments - (targets @ equations.weight) * self.mean
@@ -68,8 +65,8 @@ class LeastSquares:
     ) -> LinearMap:
         """One step of iterative refinement with the ``residual`` of :func:`sum_residuals`.
 
-        A residual summed over the rows does not carry the squared condition number of the Gram
-        matrix: after the step, predictions are as good as those of an orthogonal factorisation.
+        The residual comes from the rows, so that its error does not grow with the condition number
+        of the Gram matrix: after the step, predictions are as accurate as with a QR factorisation.
         """
         step = self._invert(residual - alpha * solution.coef, alpha)
         return self._with_intercept(solution.coef + step, targets)
@@ -80,20 +77,20 @@ class LeastSquares:
             solution, _ = lapack.dpotrs(factor, right, lower=1)
             return np.asarray(solution)
         values, vectors = self.spectrum
-        # A penalty makes small values count, down to what is rounding.
+        # With a penalty, small eigenvalues are kept as far as they are not rounding errors.
         least = SINGULAR_TOLERANCE**2 if alpha == 0.0 else len(values) * np.finfo(np.float64).eps
         kept = values + alpha > least * values[-1]
         basis = vectors[:, kept]
         return np.asarray(basis @ ((right @ basis) / (values[kept] + alpha)))
 
     def _factor(self, alpha: float) -> FloatArray | None:
-        """Cholesky's factor of ``gram + alpha``; None where some singular value counts as zero."""
+        """Cholesky factor of ``gram + alpha * I``; None if a singular value counts as zero."""
         if self._latest is None or self._latest[0] != alpha:
-            self._latest = (alpha, None)  # before another of its size is made
+            self._latest = (alpha, None)  # free the old factor before the next is allocated
             matrix = self._gram.copy(order="F")
             matrix[np.diag_indices_from(matrix)] += alpha
             norm = np.abs(matrix).sum(axis=0).max()
-            with one_blas_thread() if len(matrix) > _THREADED_UP_TO else nullcontext():
+            with safe_blas_threads(len(matrix)):
                 factor, failed = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
             if not failed:
                 inverse_condition, _ = lapack.dpocon(factor, norm, uplo="L")

@@ -1,4 +1,4 @@
-"""Smooth calibration error: residuals smeared over neighbouring confidences instead of binned."""
+"""Smooth calibration error: residuals are smoothed over the confidences instead of binned."""
 
 import numpy as np
 from scipy.fft import dct, idct
@@ -8,12 +8,12 @@ from domaincal._typing import FloatArray
 
 
 def smooth_error(residuals: FloatArray) -> float:
-    """Smooth ECE (Blasiok and Nakkiran 2023) of residuals on a fine, even grid over [0, 1].
+    """Smooth ECE (Blasiok and Nakkiran 2023) of residuals on a fine uniform grid over [0, 1].
 
-    With ``r(t)`` the residuals ``(hit - confidence) / n`` smoothed by a Gaussian of width s that
-    is reflected at 0 and 1, ``E(s) = integral of |r(t)|`` falls as s grows; the smooth error is
-    where ``E(s) = s``. Reflection makes the cosines eigenfunctions: the k-th one is damped by
-    ``exp(-(pi k s)**2 / 2)``.
+    ``r(t)`` are the residuals ``(hit - confidence) / n`` smoothed by a Gaussian of width s that is
+    reflected at 0 and 1. ``E(s) = integral of |r(t)|`` decreases in s; the smooth error is the
+    solution of ``E(s) = s``. The cosines are eigenfunctions of the reflected Gaussian: it
+    multiplies the k-th by ``exp(-(pi k s)**2 / 2)``.
     """
     waves = dct(residuals)
     damping = -0.5 * np.square(np.pi * np.arange(len(residuals)))

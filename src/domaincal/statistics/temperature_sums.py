@@ -1,4 +1,4 @@
-"""The sums from which a temperature is fitted, and the fit of rows in memory."""
+"""Sums from which a temperature is fitted, and the fit of rows in memory."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -10,13 +10,13 @@ import numpy as np
 
 from domaincal._tensors import on_device
 from domaincal._typing import Array, FloatArray
-from domaincal._validation import non_finite_logits
+from domaincal._validation import non_finite_logits_error
 from domaincal.kernels import dispatch, torch_kernels
 from domaincal.statistics.blocks import Workers, row_blocks
 from domaincal.statistics.temperature_solver import TemperatureFit, solve_temperature
 
-# Samples (one in so many rows) that find the start of the next, larger fit; how many rows of a
-# group make one worth while, and with how many there is no need for a larger one.
+# A fit on a sample (one in 512, 64 or 8 rows) gives the start of the next. A sample is used from
+# _WORTH_WHILE rows per domain on; from _ENOUGH rows on, the next fit takes all rows.
 _SAMPLES = (512, 64, 8)
 _WORTH_WHILE = 64
 _ENOUGH = 4096
@@ -25,16 +25,16 @@ _SAMPLE_TOLERANCE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class TemperatureSums:
-    """Sums over the rows of each group at a given ``beta``: shape ``(n_groups,)`` each.
+    """Sums over the rows of each domain at a given ``beta``, each of shape ``(n_domains,)``.
 
     Attributes
     ----------
-    weight : total weight; the number of rows where there are no weights
+    weight : total weight, or the number of rows without weights
     nll : negative log-likelihood ``log sum_j exp(beta z_j) - beta z_y``
     slope : derivative of the NLL in ``beta``, ``g = E_p z - z_y``
-    curvature : second derivative, ``Var_p z``
+    curvature : second derivative of the NLL, ``Var_p z``
     squared_slope : ``g ** 2``
-    spread : standard deviation of a row's logits (does not depend on ``beta``)
+    spread : standard deviation of the logits of a row, which does not depend on ``beta``
 
     Examples
     --------
@@ -58,16 +58,16 @@ class TemperatureSums:
         labels: Array,
         beta: FloatArray,
         *,
-        group: Array | None = None,
-        n_groups: int = 1,
+        domain: Array | None = None,
+        n_domains: int = 1,
         weight: Array | None = None,
         offset: int = 0,
         every: int = 1,
         compiled: bool = False,
     ) -> "TemperatureSums":
-        """Sum over rows; ``beta`` holds one value for all rows or one for each row."""
+        """Sum over rows; ``beta`` has one value for all rows, or one for each row."""
         sums = dispatch.temperature_sums(
-            logits, labels, beta, weight=weight, group=group, n_groups=n_groups,
+            logits, labels, beta, weight=weight, domain=domain, n_domains=n_domains,
             offset=offset, every=every, compiled=compiled,
         )  # fmt: skip
         return cls(*sums.T)
@@ -79,61 +79,61 @@ class TemperatureSums:
 
     @property
     def scale(self) -> FloatArray:
-        """Mean within-row standard deviation of the logits; NaN for a group without rows."""
+        """Mean within-row standard deviation of the logits; NaN for a domain without rows."""
         with np.errstate(invalid="ignore"):
             return self.spread / self.weight
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Rows in memory: logits and labels, their groups and weights where they have any.
+    """Logits, labels, domains and weights of rows in memory.
 
     Logits on a device are summed there.
     """
 
     logits: Array
     labels: Array
-    group: Array | None = None
-    n_groups: int = 1
+    domain: Array | None = None
+    n_domains: int = 1
     weight: Array | None = None
 
     @property
     def compiled(self) -> bool:
-        """Whether these rows are worth the compiled kernels."""
+        """Whether the compiled kernels are used."""
         return dispatch.use_compiled(self.logits.size) and not on_device(self.logits)
 
     def sums(
         self,
         beta: FloatArray,
         *,
-        one_each: bool = False,
+        per_row: bool = False,
         every: int = 1,
         workers: Workers | None = None,
     ) -> TemperatureSums:
         """Sum block by block on all threads.
 
-        ``beta`` holds one value for each group, or, with ``one_each``, one for each row. ``every``
-        takes a sample of rows on the host.
+        ``beta`` has one value for each domain, or, with ``per_row``, one for each row. With
+        ``every > 1``, rows on the host are sampled.
         """
         if on_device(self.logits):
-            return self._checked(self._sums_on_device(beta, one_each=one_each))
+            return self._checked(self._sums_on_device(beta, per_row=per_row))
 
         def block_sums(block: slice) -> TemperatureSums:
-            group = None if self.group is None else self.group[block]
-            of_group = beta if group is None or one_each else beta[group]
+            domain = None if self.domain is None else self.domain[block]
+            of_domain = beta if domain is None or per_row else beta[domain]
             return TemperatureSums.from_rows(
                 self.logits[block],
                 self.labels[block],
-                beta[block] if one_each else of_group,
-                group=group,
-                n_groups=self.n_groups,
+                beta[block] if per_row else of_domain,
+                domain=domain,
+                n_domains=self.n_domains,
                 weight=None if self.weight is None else self.weight[block],
                 offset=block.start,
                 every=every,
                 compiled=self.compiled,
             )
 
-        # Where rows are read in place, a sample takes little of a block: blocks may be larger.
+        # A sample of rows that are read in place reads little of a block: use larger blocks.
         reach = max(1, every // 4) if dispatch.reads_in_place(self.logits) else 1
         row_bytes = self.logits.shape[1] * self.logits.itemsize
         blocks = row_blocks(len(self.logits), row_bytes // reach)
@@ -143,79 +143,79 @@ class LabelledRows:
 
     def _checked(self, sums: TemperatureSums) -> TemperatureSums:
         if not (np.isfinite(sums.slope).all() and np.isfinite(sums.spread).all()):
-            raise non_finite_logits(self.logits)
+            raise non_finite_logits_error(self.logits)
         return sums
 
     def evaluation(
         self, workers: Workers, *, every: int = 1
     ) -> Callable[[FloatArray], TemperatureSums]:
-        """The sums as a solver asks for them, of one in ``every`` rows."""
+        """Function ``evaluate`` of :func:`solve_temperature`, for one in ``every`` rows."""
         if not on_device(self.logits):
             return partial(self.sums, every=every, workers=workers)
         some = self if every == 1 else self._select(slice(None, None, every))
         return lambda beta: self._checked(some._sums_on_device(beta))
 
     def _select(self, rows: Any) -> "LabelledRows":
-        group, weight = (None if a is None else a[rows] for a in (self.group, self.weight))
-        return LabelledRows(self.logits[rows], self.labels[rows], group, self.n_groups, weight)
+        domain, weight = (None if a is None else a[rows] for a in (self.domain, self.weight))
+        return LabelledRows(self.logits[rows], self.labels[rows], domain, self.n_domains, weight)
 
     @cached_property
     def _sent(self) -> dict[str, Any]:
-        """Labels, groups and weights on the device of the logits, for all passes."""
+        """Labels, domains and weights on the device of the logits."""
         assert on_device(self.logits)
         send = self.logits.send
         return {
             "labels": send(self.labels.astype(np.int64)),
-            "group": None if self.group is None else send(self.group.astype(np.int64)),
+            "domain": None if self.domain is None else send(self.domain.astype(np.int64)),
             "weight": None if self.weight is None else send(self.weight.astype(np.float64)),
         }
 
-    def _sums_on_device(self, beta: FloatArray, *, one_each: bool = False) -> TemperatureSums:
+    def _sums_on_device(self, beta: FloatArray, *, per_row: bool = False) -> TemperatureSums:
         assert on_device(self.logits)
-        if one_each:
+        if per_row:
             asked = np.flatnonzero(~np.isnan(beta))
-            # A few rows are picked out; a pass over all would skip most of them.
+            # Few rows are asked for: select them instead of passing over all.
             if 0 < len(asked) < 0.5 * len(beta):
-                return self._select(asked)._sums_on_device(beta[asked], one_each=True)
+                return self._select(asked)._sums_on_device(beta[asked], per_row=True)
         given = self._sent
         b = self.logits.send(np.asarray(beta, np.float64))
-        if given["group"] is not None and not one_each:
-            b = b[given["group"]]
+        if given["domain"] is not None and not per_row:
+            b = b[given["domain"]]
         sums = torch_kernels.temperature_sums(
-            self.logits.tensor, **given, beta=b, n_groups=self.n_groups
+            self.logits.tensor, **given, beta=b, n_domains=self.n_domains
         )
         return TemperatureSums(*sums.T)
 
 
 def fit_temperature(rows: LabelledRows) -> TemperatureFit:
-    """Temperature of each group of rows in memory.
+    """Temperature of each domain of rows in memory.
 
-    Large inputs first fit samples of the rows, each from where the last one ended: the fit on all
-    rows starts so close that two passes usually end it.
+    Large inputs are fitted on samples of increasing size first. The fit on all rows then starts so
+    close to the solution that it usually needs two passes.
     """
-    n, n_groups = len(rows.logits), rows.n_groups
+    n, n_domains = len(rows.logits), rows.n_domains
     start = None
     with Workers() as workers:
         device = on_device(rows.logits)
         for every in _SAMPLES if rows.compiled or device else ():
-            rows_per_group = n / (every * n_groups)
-            if rows_per_group < _WORTH_WHILE:
+            rows_per_domain = n / (every * n_domains)
+            if rows_per_domain < _WORTH_WHILE:
                 continue
             sample = solve_temperature(
                 rows.evaluation(workers, every=every),
-                n_groups=n_groups, start=start, tolerance=_SAMPLE_TOLERANCE,
+                n_domains=n_domains, start=start, tolerance=_SAMPLE_TOLERANCE,
             )  # fmt: skip
-            # Groups that the sample has missed start where the others are.
+            # Domains without rows in the sample start at a typical scale.
             known = sample.scale > 0
             usual = np.median(sample.scale[known]) if known.any() else 1.0
             scale = np.where(known, sample.scale, usual)
             start = np.where(sample.at_bound, scale, sample.temperature)
-            if rows_per_group >= _ENOUGH:
+            if rows_per_domain >= _ENOUGH:
                 break
-        # Rounding in the lanes limits what further evaluations could improve.
+        # Rounding in the lanes limits the precision of the sums.
         lanes = rows.compiled or device
         precision = dispatch.lane_precision(rows.logits.dtype) if lanes else 0.0
         return solve_temperature(
             rows.evaluation(workers),
-            n_groups=n_groups, start=start, tolerance=max(1e-12, 0.1 * precision),
+            n_domains=n_domains, start=start, tolerance=max(1e-12, 0.1 * precision),
         )  # fmt: skip

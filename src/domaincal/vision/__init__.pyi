@@ -6,11 +6,8 @@ from .corruptions.corrupted_folder import (
 from .corruptions.corruption_set import Corruptions as Corruptions
 from .datasets.cifar import Cifar10 as Cifar10, Cifar100 as Cifar100
 from .datasets.google_landmarks import GoogleLandmarks as GoogleLandmarks
-from .datasets.image_set import (
-    ImageFiles as ImageFiles,
-    ImageSet as ImageSet,
-    ZippedImages as ZippedImages,
-)
+from .datasets.image_files import ImageFiles as ImageFiles, ZippedImages as ZippedImages
+from .datasets.image_set import ImageSet as ImageSet
 from .datasets.image_table import ImageTable as ImageTable
 from .datasets.imagenet_c import ImageNetC as ImageNetC
 from .datasets.rxrx1 import RxRx1 as RxRx1

@@ -1,9 +1,9 @@
-"""Heads of MD-TS: regressions from the features of rows to the target of their domain."""
+"""Heads of MD-TS: regressions from the features of each row to the target of its domain."""
 
 from typing import Any, Literal
 
 from domaincal.calibrators.heads.huber import fit_huber
-from domaincal.calibrators.heads.kernel_ridge import KernelMap, fit_kernel
+from domaincal.calibrators.heads.kernel_ridge import KernelMap, fit_kernel_ridge
 from domaincal.calibrators.heads.linear import fit_ols, fit_ridge
 from domaincal.calibrators.heads.neighbours import NeighbourMap, fit_neighbours
 from domaincal.calibrators.heads.regression_problem import SEARCH_ROWS, HeadFit, HeadProblem
@@ -33,7 +33,11 @@ def fit_head(
     max_rows: int,
     nystroem: int | None,
 ) -> HeadFit:
-    """The named head, or the given regressor, on the domains in use."""
+    """Fit the head with the given name, or the given regressor, to the used domains.
+
+    Each parameter is used only by some heads: ``alpha`` by "ridge", ``max_rows`` by "krr" and
+    "knn", ``nystroem`` by "krr".
+    """
     if not isinstance(head, str):
         return fit_regressor(problem, head)
     if head == "ols":
@@ -43,5 +47,5 @@ def fit_head(
     if head == "huber":
         return fit_huber(problem)
     if head == "krr":
-        return fit_kernel(problem, max_rows=max_rows, nystroem=nystroem)
+        return fit_kernel_ridge(problem, max_rows=max_rows, nystroem=nystroem)
     return fit_neighbours(problem, max_rows=max_rows)

@@ -1,9 +1,9 @@
-"""Least squares and ridge, by normal equations."""
+"""Least-squares and ridge heads, from normal equations."""
 
 import numpy as np
 
-from domaincal._typing import FeatureRows, FloatArray, IntArray
-from domaincal.calibrators.heads.grid_search import deal_folds, no_search, search_candidates
+from domaincal._typing import FeatureMatrix, FloatArray, IntArray
+from domaincal.calibrators.heads.grid_search import assign_folds, empty_search, search_candidates
 from domaincal.calibrators.heads.regression_problem import HeadFit, HeadProblem
 from domaincal.statistics import LeastSquares, LinearMap, NormalEquations
 from domaincal.statistics.normal_equations import (
@@ -14,73 +14,79 @@ from domaincal.statistics.normal_equations import (
     sum_residuals,
 )
 
-#: Candidates for ridge's alpha, in units of the mean eigenvalue of the Gram matrix.
+#: Candidates for the ridge penalty, in units of the mean eigenvalue of the Gram matrix.
 ALPHA_GRID = np.logspace(-6, 2, 9)
-#: Refinement ends when the coefficients change by less than this fraction; once is usual.
-REFINED = 1e-8
+#: Refinement stops at a smaller relative change of the coefficients, usually after one step.
+REFINEMENT_TOLERANCE = 1e-8
 MAX_REFINEMENTS = 5
 
 
 def fit_ols(problem: HeadProblem) -> HeadFit:
-    """Ordinary least squares; nothing to search."""
-    return HeadFit(solve(problem, 0.0), {}, no_search(), len(problem.rows()))
+    """Fit ordinary least squares, without a search."""
+    return HeadFit(solve_linear(problem, 0.0), {}, empty_search(), len(problem.all_rows()))
 
 
 def fit_ridge(problem: HeadProblem, alpha: float | None) -> HeadFit:
-    """Ridge regression with the given penalty, or with the best one on domains held out."""
-    rows = problem.rows()
+    """Fit ridge regression; with ``alpha=None``, the search chooses the penalty."""
+    rows = problem.all_rows()
     if alpha is not None:
-        return HeadFit(solve(problem, alpha), {"alpha": alpha}, no_search(), len(rows))
-    intercept, weight = problem.fit_intercept, problem.row_weight()
-    fold, n_folds = deal_folds(problem.targets)
-    parts = sum_normal_equations(
-        problem.features, problem.codes, part=fold, n_parts=n_folds, weight=weight,
+        return HeadFit(solve_linear(problem, alpha), {"alpha": alpha}, empty_search(), len(rows))
+    intercept, weight = problem.fit_intercept, problem.row_weights()
+    folds, n_folds = assign_folds(problem.targets)
+    equations = sum_normal_equations(
+        problem.features, problem.codes, part=folds, n_parts=n_folds, weight=weight,
         fit_intercept=intercept,
     )  # fmt: skip
-    total = sum(parts[1:], parts[0])
+    total = sum(equations[1:], equations[0])
     unit = total.mean_eigenvalue(fit_intercept=intercept)
-    # Where all features are zero, any penalty but 0 gives the same.
+    # If all features are zero, every positive penalty gives the same solution.
     alphas = ALPHA_GRID * (unit if unit > 0 else 1.0)
-    known = np.where(problem.used, problem.targets, 0.0)
+    targets = np.where(problem.used, problem.targets, 0.0)
 
     def predict(k: int, train: IntArray, test: IntArray) -> FloatArray:
-        others = [part for j, part in enumerate(parts) if j != k]
+        others = [fold for j, fold in enumerate(equations) if j != k]
         solver = LeastSquares(sum(others[1:], others[0]), fit_intercept=intercept)
-        solutions = [solver.solve(known, alpha=alpha) for alpha in alphas]
+        solutions = [solver.solve(targets, alpha=alpha) for alpha in alphas]
         return _predict_rows(problem.features, test, solutions)
 
     candidates = [{"alpha": float(alpha)} for alpha in alphas]
     best, table = search_candidates(problem, rows, candidates, predict, default=0)
-    head = solve(problem, float(alphas[best]), equations=total)
+    head = solve_linear(problem, float(alphas[best]), equations=total)
     return HeadFit(head, candidates[best], table, len(rows))
 
 
-def solve(
+def solve_linear(
     problem: HeadProblem, alpha: float, *, equations: NormalEquations | None = None
 ) -> LinearMap:
-    """Least squares (``alpha = 0``) or ridge on all rows of the domains in use."""
+    """Least squares (``alpha=0``) or ridge regression on all rows of the used domains.
+
+    ``equations`` are the normal equations of these rows, if they are known.
+    """
     features, codes, targets = problem.features, problem.codes, problem.targets
-    intercept, weight = problem.fit_intercept, problem.row_weight()
+    intercept, weight = problem.fit_intercept, problem.row_weights()
     if equations is None:
         equations = sum_normal_equations(
             features, codes, part=np.where(problem.used, 0, -1), weight=weight,
             fit_intercept=intercept,
         )[0]  # fmt: skip
     solver = LeastSquares(equations, fit_intercept=intercept)
-    known = np.where(problem.used, targets, 0.0)
-    solution = solver.solve(known, alpha=alpha)
+    used_targets = np.where(problem.used, targets, 0.0)
+    solution = solver.solve(used_targets, alpha=alpha)
     for _ in range(MAX_REFINEMENTS):
         residual = sum_residuals(
             features, codes, solution, targets, centre=solver.centre, weight=weight
         )
-        before, solution = solution, solver.refine(solution, known, residual, alpha=alpha)
-        if np.abs(solution.coef - before.coef).max() <= REFINED * np.abs(solution.coef).max():
+        before, solution = solution, solver.refine(solution, used_targets, residual, alpha=alpha)
+        change = np.abs(solution.coef - before.coef).max()
+        if change <= REFINEMENT_TOLERANCE * np.abs(solution.coef).max():
             break
     return solution
 
 
-def _predict_rows(features: FeatureRows, rows: IntArray, solutions: list[LinearMap]) -> FloatArray:
-    """Values of several maps for some rows, in one pass over them."""
+def _predict_rows(
+    features: FeatureMatrix, rows: IntArray, solutions: list[LinearMap]
+) -> FloatArray:
+    """Predictions of several maps for the given rows, in one pass over the features."""
     coefs = np.stack([solution.coef for solution in solutions], axis=1)
     out = np.empty((len(rows), len(solutions)))
     device = reads_on_device(features)

@@ -1,6 +1,5 @@
-"""Whitened features for Huber's regression: an array, or a tensor on a device."""
+"""Huber regression on whitened features, in a numpy array or in a tensor on a device."""
 
-import warnings
 from typing import Any, Protocol
 
 import numpy as np
@@ -8,26 +7,27 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import HuberRegressor
 
-from domaincal._tensors import TensorRows
+from domaincal._tensors import DeviceArray
 from domaincal._typing import Array, FloatArray
+from domaincal._warnings import warn_caller
 from domaincal.kernels import torch_kernels
 from domaincal.statistics.normal_equations import feature_blocks
 
 _MAX_ITER = 1000
 
 
-class White(Protocol):
-    """Rows in a basis in which they are uncorrelated."""
+class WhitenedRows(Protocol):
+    """Rows of the matrix ``W = (features - centre) @ basis``, whose columns are uncorrelated."""
 
-    def times(self, coef: FloatArray) -> FloatArray:
-        """``white @ coef``."""
+    def product(self, coef: FloatArray) -> FloatArray:
+        """``W @ coef``."""
         ...
 
-    def sums(self, values: FloatArray) -> FloatArray:
-        """``values @ white``."""
+    def transposed_product(self, values: FloatArray) -> FloatArray:
+        """``values @ W``."""
         ...
 
-    def huber(
+    def fit_huber(
         self,
         t: FloatArray,
         weight: FloatArray | None,
@@ -36,25 +36,25 @@ class White(Protocol):
         intercept: bool,
         tol: float,
     ) -> tuple[FloatArray, float]:
-        """Coefficients and intercept; ValueError where the solver finds no better point."""
+        """Coefficients and intercept; raises ValueError if the solver does not converge."""
         ...
 
 
-class WhiteArray:
-    """On the host, by scikit-learn."""
+class WhitenedArray:
+    """Whitened rows on the host; Huber regression by scikit-learn."""
 
     def __init__(self, x: Array, centre: FloatArray, basis: FloatArray) -> None:
         self._rows = (x - centre) @ basis
 
-    def times(self, coef: FloatArray) -> FloatArray:
-        """``white @ coef``."""
+    def product(self, coef: FloatArray) -> FloatArray:
+        """``W @ coef``."""
         return np.asarray(self._rows @ coef)
 
-    def sums(self, values: FloatArray) -> FloatArray:
-        """``values @ white``."""
+    def transposed_product(self, values: FloatArray) -> FloatArray:
+        """``values @ W``."""
         return np.asarray(values @ self._rows)
 
-    def huber(
+    def fit_huber(
         self,
         t: FloatArray,
         weight: FloatArray | None,
@@ -63,8 +63,8 @@ class WhiteArray:
         intercept: bool,
         tol: float,
     ) -> tuple[FloatArray, float]:
-        """Coefficients and intercept."""
-        # Without warm_start, which in scikit-learn 1.9 lets an intercept in that was not asked for.
+        """Coefficients and intercept, by scikit-learn's HuberRegressor."""
+        # warm_start is off: in scikit-learn 1.9 it adds an intercept despite fit_intercept=False.
         regressor = HuberRegressor(
             epsilon=epsilon, alpha=0.0, fit_intercept=intercept, max_iter=_MAX_ITER, tol=tol
         )
@@ -72,25 +72,28 @@ class WhiteArray:
         return regressor.coef_, float(regressor.intercept_)
 
 
-class WhiteTensor:
-    """On a device: the same steps of the same solver, which sees sums over the rows."""
+class WhitenedTensor:
+    """Whitened rows on a device; Huber regression by the solver that scikit-learn uses.
 
-    def __init__(self, x: TensorRows, centre: FloatArray, basis: FloatArray) -> None:
+    The loss and its gradient are sums over the rows, computed on the device.
+    """
+
+    def __init__(self, x: DeviceArray, centre: FloatArray, basis: FloatArray) -> None:
         self._x = x
-        there, onto = x.send(centre), x.send(basis)
-        self._rows = x.tensor.new_empty((len(x), basis.shape[1]), dtype=onto.dtype)
+        device_centre, device_basis = x.send(centre), x.send(basis)
+        self._rows = x.tensor.new_empty((len(x), basis.shape[1]), dtype=device_basis.dtype)
         for block in feature_blocks(*x.shape, device=True):
-            self._rows[block] = (x.tensor[block].double() - there) @ onto
+            self._rows[block] = (x.tensor[block].double() - device_centre) @ device_basis
 
-    def times(self, coef: FloatArray) -> FloatArray:
-        """``white @ coef``."""
+    def product(self, coef: FloatArray) -> FloatArray:
+        """``W @ coef``."""
         return torch_kernels.linear_values(self._rows, self._x.send(coef))
 
-    def sums(self, values: FloatArray) -> FloatArray:
-        """``values @ white``."""
+    def transposed_product(self, values: FloatArray) -> FloatArray:
+        """``values @ W``."""
         return torch_kernels.linear_values(self._rows.T, self._x.send(values))
 
-    def huber(
+    def fit_huber(
         self,
         t: FloatArray,
         weight: FloatArray | None,
@@ -99,7 +102,7 @@ class WhiteTensor:
         intercept: bool,
         tol: float,
     ) -> tuple[FloatArray, float]:
-        """Coefficients and intercept, by the steps of scikit-learn's HuberRegressor."""
+        """Coefficients and intercept, by the same steps as scikit-learn's HuberRegressor."""
         n_coef = self._rows.shape[1]
         target = self._x.send(t)
         w = self._x.send(np.ones(len(t)) if weight is None else weight)
@@ -123,5 +126,5 @@ class WhiteTensor:
         if found.status == 2:
             raise ValueError(f"convergence failed: {found.message}")
         if found.status == 1:
-            warnings.warn(f"Huber's regression: {found.message}", ConvergenceWarning, stacklevel=2)
+            warn_caller(f"Huber's regression: {found.message}", ConvergenceWarning)
         return found.x[:n_coef], float(found.x[n_coef]) if intercept else 0.0

@@ -1,4 +1,4 @@
-"""Names of the corruptions, their severities and constants."""
+"""Names of the corruptions, their severities, and the published tables of constants."""
 
 from typing import Literal
 
@@ -16,21 +16,22 @@ FAMILIES = {
 }
 CORRUPTIONS = tuple(name for names in FAMILIES.values() for name in names)
 SEVERITIES = (1, 2, 3, 4, 5)
-#: Published tables of constants; those of the package are the first.
+#: Published tables of constants. The package imagecorruptions has the first one only.
 CONSTANTS = ("imagenet", "tiny-imagenet", "cifar")
 Constants = Literal["imagenet", "tiny-imagenet", "cifar"]
-#: The domain of images as they are.
+#: Name of the domain of uncorrupted images.
 CLEAN = "clean"
+#: Shortest side in px of an image that can be corrupted.
 SMALLEST_SIDE = 32
 
 
 def check_corruption(name: str, severity: int) -> None:
-    """Refuse what is not one of the 75."""
+    """Raise an error unless ``name`` is a corruption and ``severity`` is one of 1 to 5."""
     check_option(name, "name", CORRUPTIONS)
     if type(severity) not in (int, np.int64) or severity not in SEVERITIES:
         raise InputError(f"severity must be 1, 2, 3, 4 or 5, got {severity!r}.")
 
 
 def domain_name(name: str, severity: int) -> str:
-    """The name of a domain, e.g. ``fog-3``."""
+    """Name of a corrupted domain, e.g. ``fog-3``."""
     return f"{name}-{severity}"

@@ -1,4 +1,4 @@
-"""Corrupt images as ImageNet-C does, whether they are arrays or tensors."""
+"""Corrupt arrays or tensors of images as ImageNet-C does."""
 
 import sys
 from typing import TYPE_CHECKING, Any, overload
@@ -23,50 +23,63 @@ if TYPE_CHECKING:
 
 @overload
 def corrupt(
-    images: "Tensor", name: str, severity: int, seed: int = 0, *, constants: Constants = "imagenet"
+    images: "Tensor",
+    name: str,
+    severity: int,
+    random_state: int = 0,
+    *,
+    constants: Constants = "imagenet",
 ) -> "Tensor": ...
 @overload
 def corrupt(
-    images: ArrayLike, name: str, severity: int, seed: int = 0, *, constants: Constants = "imagenet"
+    images: ArrayLike,
+    name: str,
+    severity: int,
+    random_state: int = 0,
+    *,
+    constants: Constants = "imagenet",
 ) -> Array: ...
 def corrupt(
     images: "ArrayLike | Tensor",
     name: str,
     severity: int,
-    seed: int = 0,
+    random_state: int = 0,
     *,
     constants: Constants = "imagenet",
 ) -> "Array | Tensor":
-    """Corrupt images as ImageNet-C, Tiny-ImageNet-C or CIFAR-10-C do.
+    """Corrupt images as in ImageNet-C, Tiny-ImageNet-C or CIFAR-10-C.
 
-    The random numbers of an image depend on the seed, the corruption, the severity and the pixels
-    of that image, and on nothing else: neither on its place among the others, nor on how the work
-    is spread over processes or devices.
+    The random numbers of an image depend only on the seed, the corruption, the severity and the
+    pixels of that image. They do not depend on the other images of the batch, nor on the number of
+    processes or the device.
 
-    Arrays with ImageNet's constants go through the package ``imagecorruptions``, one image at a
-    time. While that runs, numpy's global random state is in use (it is as it was when this
-    returns), so corrupt in processes rather than in threads. Tensors, and arrays with other
-    constants, are corrupted in batches by torch: the same corruptions, with other random numbers.
-    There, a device or a batch of another size may round a pixel to the next grey level.
+    Arrays with ImageNet's constants are corrupted by the package ``imagecorruptions``, one image at
+    a time. It draws from numpy's global random state, which is restored afterwards: run it in
+    several processes, not in several threads. Tensors, and arrays with other constants, are
+    corrupted in batches by torch: the same corruptions with other random numbers. There, another
+    device or batch size may round a pixel to the next grey level.
 
     Parameters
     ----------
     images : array or tensor of uint8, shape (n, height, width, 3)
-        Sides of at least 32 px. A tensor is on the CPU or on a CUDA device.
+        Images with sides of at least 32 px. A tensor is on the CPU or on a CUDA device.
     name : str
         One of the 15 corruptions: gaussian_noise, shot_noise, impulse_noise, defocus_blur,
         glass_blur, motion_blur, zoom_blur, snow, frost, fog, brightness, contrast,
         elastic_transform, pixelate, jpeg_compression.
     severity : int
-        From 1 to 5.
-    seed : int, default 0
+        Strength of the corruption, from 1 to 5.
+    random_state : int, default 0
+        Seed of the random numbers.
     constants : {"imagenet", "tiny-imagenet", "cifar"}, default "imagenet"
-        How strong a severity is: as published for images of 224, 64 or 32 px (elastic_transform of
-        "imagenet": as in the package). Images of any size can be corrupted with each.
+        Table of constants that says how strong a severity is. The tables were published for images
+        of 224, 64 and 32 px, but each works with images of any size. elastic_transform of
+        "imagenet" is that of the package ``imagecorruptions``.
 
     Returns
     -------
-    array or tensor of uint8, of the same shape, on the same device
+    array or tensor of uint8
+        Corrupted images, of the same shape and on the same device.
 
     Examples
     --------
@@ -76,38 +89,40 @@ def corrupt(
     >>> bright.shape, int(bright[0, 0, 0, 0])
     ((2, 32, 32, 3), 204)
     """
-    torch = sys.modules.get("torch")  # who has a tensor has loaded it
+    torch = sys.modules.get("torch")  # a caller who has a tensor has imported torch
     is_tensor = torch is not None and isinstance(images, torch.Tensor)
     pixels: Any = images if is_tensor else np.asarray(images)
-    if (
-        str(pixels.dtype) not in ("uint8", "torch.uint8")
-        or pixels.ndim != 4
-        or pixels.shape[3] != 3
-    ):
+    _check_images(pixels, is_tensor=is_tensor)
+    check_corruption(name, severity)
+    check_count(random_state, "random_state", minimum=0)
+    check_option(constants, "constants", CONSTANTS)
+    if constants == "imagenet" and not is_tensor:
+        return corrupt_images(pixels, name, severity, random_state)
+    torch = require("torch", extra="torch", purpose=f"corrupting with the constants of {constants}")
+    from domaincal.vision.corruptions.torch_corruptions import corrupt_batch
+
+    if is_tensor:
+        return corrupt_batch(pixels, name, int(severity), random_state, constants)
+    tensor = torch.from_numpy(np.require(pixels, requirements=["C", "W"]))
+    corrupted: Array = corrupt_batch(tensor, name, int(severity), random_state, constants).numpy()
+    return corrupted
+
+
+def _check_images(pixels: Any, *, is_tensor: bool) -> None:
+    """Raise an error unless the images are uint8, have three channels, and are large enough."""
+    is_uint8 = str(pixels.dtype) in ("uint8", "torch.uint8")
+    if not is_uint8 or pixels.ndim != 4 or pixels.shape[3] != 3:
         raise InputError(
             "images must be uint8 of shape (n, height, width, 3), got "
             f"{pixels.dtype} of shape {tuple(pixels.shape)}; repeat the channel of grey images "
-            "three times, put a single image into a list, and the channels of a tensor last."
+            "three times, pass a single image as [image], and move the channels of a tensor last."
         )
     if min(pixels.shape[1:3]) < SMALLEST_SIDE:
         raise InputError(
-            f"images are {pixels.shape[1]} x {pixels.shape[2]} px; corruptions need sides of at "
-            f"least {SMALLEST_SIDE} px: enlarge them."
+            f"images are {pixels.shape[1]} x {pixels.shape[2]} px, but corruptions need sides of "
+            f"at least {SMALLEST_SIDE} px; enlarge them."
         )
     if is_tensor and pixels.device.type not in ("cpu", "cuda"):
         raise InputError(
             f"images are on the device {str(pixels.device)!r}; move them to the CPU or to CUDA."
         )
-    check_corruption(name, severity)
-    check_count(seed, "seed", minimum=0)
-    check_option(constants, "constants", CONSTANTS)
-    if constants == "imagenet" and not is_tensor:
-        return corrupt_images(pixels, name, severity, seed)
-    torch = require("torch", extra="torch", purpose=f"corrupting with the constants of {constants}")
-    from domaincal.vision.corruptions.torch_corruptions import corrupt_batch
-
-    if is_tensor:
-        return corrupt_batch(pixels, name, int(severity), seed, constants)
-    tensor = torch.from_numpy(np.require(pixels, requirements=["C", "W"]))
-    made: Array = corrupt_batch(tensor, name, int(severity), seed, constants).numpy()
-    return made

@@ -1,4 +1,4 @@
-"""A folder of images, corrupted into one folder for each domain."""
+"""Corrupt a folder of images into one folder for each domain."""
 
 import contextlib
 import json
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,30 +25,30 @@ from domaincal.vision.corruptions.catalogue import (
     check_corruption,
 )
 from domaincal.vision.corruptions.corrupt import corrupt
-from domaincal.vision.processes import in_processes
+from domaincal.vision.processes import run_in_processes
 
 SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
-#: Says how the images of a folder came about, so that work that was cut off can go on.
+#: File in the output folder with the parameters of the call, so that interrupted work can resume.
 RECIPE = "corruptions.json"
 
-# As the published ImageNet-C is stored.
+# Quality of the published ImageNet-C.
 _JPEG_QUALITY = 85
-# Images that one process takes at a time: enough to forget the way to it.
+# Images that a process takes at a time: large enough to amortise the call.
 _CHUNK = 64
 
 
 @dataclass(frozen=True)
 class CorruptedFolder:
-    """What :func:`corrupt_folder` did.
+    """Summary of a call of :func:`corrupt_folder`.
 
     Attributes
     ----------
     n_images, n_domains : int
-        Images of the source, and (corruption, severity) pairs.
+        Number of images in the source, and of (corruption, severity) pairs.
     n_written, n_kept : int
-        Files that were written, and that were there from an earlier call.
+        Number of files that this call has written, and of files that an earlier call had written.
     n_left_out : int
-        Files of the source that are of none of the formats.
+        Number of files in the source that have another format.
     """
 
     n_images: int
@@ -60,35 +60,38 @@ class CorruptedFolder:
 
 def corrupt_folder(
     source: str | os.PathLike[str],
-    destination: str | os.PathLike[str],
+    output: str | os.PathLike[str],
     *,
     names: Sequence[str] = CORRUPTIONS,
     severities: Sequence[int] = SEVERITIES,
-    seed: int = 0,
+    random_state: int = 0,
     constants: Constants = "imagenet",
     n_jobs: int = 1,
     track: Track = iter,
 ) -> CorruptedFolder:
-    """Corrupt every image of a folder: ``destination/<corruption>/<severity>/<as in source>``.
+    """Corrupt every image of a folder, into ``output/<corruption>/<severity>/<path in source>``.
 
-    That is the layout of ImageNet-C; the images of the source are the clean domain. Files keep
-    their names and formats (JPEG with quality 85, as there) and become RGB of 8 bits. Files that an
-    earlier call with the same seed and constants wrote are kept: what was cut off goes on.
+    That is the layout of ImageNet-C; the source is the clean domain. Files keep their names and
+    formats (JPEG with quality 85, as in ImageNet-C) and become RGB of 8 bits. Files that an earlier
+    call with the same parameters has written are kept, so that interrupted work can resume.
 
     Parameters
     ----------
     source : path
-        A folder, searched with all that is below it, for .bmp, .jpeg, .jpg, .png, .ppm, .tif,
-        .tiff and .webp.
-    destination : path
-        A new folder, or that of an earlier call.
+        Folder that is searched, with its subfolders, for .bmp, .jpeg, .jpg, .png, .ppm, .tif,
+        .tiff and .webp files.
+    output : path
+        A new folder, or the output of an earlier call.
     names : sequence of str, default all 15
+        Names of the corruptions; see :func:`corrupt`.
     severities : sequence of int, default 1 to 5
-    seed : int, default 0
+    random_state : int, default 0
+        Seed of the random numbers.
     constants : {"imagenet", "tiny-imagenet", "cifar"}, default "imagenet"
-        How strong a severity is, see :func:`corrupt`; but for "imagenet" this needs torch.
+        Table of constants that says how strong a severity is; see :func:`corrupt`. The last two
+        need torch.
     n_jobs : int, default 1
-        Processes; -1: one for each core. The images do not depend on it.
+        Number of processes; -1 means one per core. It does not change the images.
     track : callable, optional
         Wraps the list of steps, to show progress, e.g. ``tqdm.tqdm``.
 
@@ -104,140 +107,159 @@ def corrupt_folder(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     (Path(folder) / "photos").mkdir()
     ...     Image.fromarray(np.zeros((40, 40, 3), np.uint8)).save(folder + "/photos/night.png")
-    ...     source, target = folder + "/photos", folder + "/corrupted"
-    ...     done = dc.vision.corrupt_folder(source, target, names=["fog"])
-    ...     (Path(folder) / "corrupted/fog/3/night.png").exists(), done.n_written
+    ...     source, output = folder + "/photos", folder + "/corrupted"
+    ...     summary = dc.vision.corrupt_folder(source, output, names=["fog"])
+    ...     (Path(folder) / "corrupted/fog/3/night.png").exists(), summary.n_written
     (True, 5)
     """
     require("imagecorruptions", extra="corruptions", purpose="corrupting images")
-    source, destination = Path(source), Path(destination)
-    check_count(seed, "seed", minimum=0)
+    source, output = Path(source), Path(output)
+    check_count(random_state, "random_state", minimum=0)
     check_option(constants, "constants", CONSTANTS)
     if constants != "imagenet":
         require("torch", extra="torch", purpose=f"corrupting with the constants of {constants}")
+    pairs = _checked_pairs(names, severities)
+    images, n_left_out = _find_images(source)
+    _require_separate_folders(source, output)
+    _check_or_write_recipe(source, output, random_state, constants)
+    tasks = [
+        _Task(image, output / name / str(severity) / image.relative_to(source), name, severity)
+        for name, severity in pairs
+        for image in images
+    ]
+    missing = [task for task in tasks if not _is_up_to_date(task)]
+    for folder in sorted({task.target.parent for task in missing}):
+        folder.mkdir(parents=True, exist_ok=True)
+    starts = range(0, len(missing), _CHUNK)
+    chunks = [(missing[start : start + _CHUNK], random_state, constants) for start in starts]
+    for _ in run_in_processes(_corrupt_files, chunks, n_jobs=n_jobs, track=track):
+        pass
+    return CorruptedFolder(
+        n_images=len(images), n_domains=len(pairs), n_written=len(missing),
+        n_kept=len(tasks) - len(missing), n_left_out=n_left_out,
+    )  # fmt: skip
+
+
+class _Task(NamedTuple):
+    """One image under one corruption."""
+
+    source: Path
+    target: Path
+    name: str
+    severity: int
+
+
+def _checked_pairs(names: Sequence[str], severities: Sequence[int]) -> list[tuple[str, int]]:
+    """All pairs of a corruption and a severity, without duplicates."""
     pairs = list(dict.fromkeys((name, severity) for name in names for severity in severities))
     if not pairs:
         raise InputError("names or severities is empty; name at least one of each.")
     for pair in pairs:
         check_corruption(*pair)
-    images, left_out = _images(source)
-    _require_new_or_own(source, destination, seed, constants)
-    wanted = [
-        (image, destination / name / str(severity) / image.relative_to(source), name, severity)
-        for name, severity in pairs
-        for image in images
-    ]
-    missing = [task for task in wanted if not _is_newer(task[1], source=task[0])]
-    for folder in sorted({target.parent for _, target, _, _ in missing}):
-        folder.mkdir(parents=True, exist_ok=True)
-    chunks = [(missing[k : k + _CHUNK], seed, constants) for k in range(0, len(missing), _CHUNK)]
-    for _ in in_processes(_corrupt_files, chunks, n_jobs=n_jobs, track=track):
-        pass
-    return CorruptedFolder(
-        n_images=len(images), n_domains=len(pairs), n_written=len(missing),
-        n_kept=len(wanted) - len(missing), n_left_out=left_out,
-    )  # fmt: skip
+    return pairs
 
 
-def _images(source: Path) -> tuple[list[Path], int]:
-    """The images of a folder, all of which can be corrupted, and how many other files there are."""
+def _find_images(source: Path) -> tuple[list[Path], int]:
+    """Images of a folder, after a check of each, and the number of its other files."""
     if not source.is_dir():
-        raise InputError(f"source={str(source)!r} is no folder; give the folder of the images.")
+        raise InputError(f"source={str(source)!r} is not a folder; give the folder of the images.")
     files = [path for path in source.rglob("*") if path.is_file()]
     images = sorted(path for path in files if path.suffix.lower() in SUFFIXES)
     if not images:
         raise InputError(f"there is no image in {source}; looked for {', '.join(SUFFIXES)}.")
     for path in images:
-        with _opened(path) as image:
+        with _open_image(path) as image:
             width, height = image.size
             mode = image.mode
-        if mode.startswith(("I", "F")):  # PIL would clip it, not scale it
+        if mode.startswith(("I", "F")):  # Pillow would clip the values instead of scaling them
             raise InputError(
-                f"{path} has more than 8 bits a channel (mode {mode}); bring the images to 8 bits "
-                "first."
+                f"{path} has more than 8 bits per channel (mode {mode}); convert the images to "
+                "8 bits first."
             )
         if min(width, height) < SMALLEST_SIDE:
             raise InputError(
-                f"{path} is {width} x {height} px; corruptions need sides of at least "
-                f"{SMALLEST_SIDE} px: enlarge the images first."
+                f"{path} is {width} x {height} px, but corruptions need sides of at least "
+                f"{SMALLEST_SIDE} px; enlarge the images first."
             )
     return images, len(files) - len(images)
 
 
-def _require_new_or_own(source: Path, destination: Path, seed: int, constants: str) -> None:
-    """Refuse to mix what does not belong together, and to corrupt what is corrupted."""
-    inside, outside = destination.resolve(), source.resolve()
-    if inside == outside or outside in inside.parents:
+def _require_separate_folders(source: Path, output: Path) -> None:
+    """Raise an error if one folder contains the other, or if the output is a file."""
+    output_path, source_path = output.resolve(), source.resolve()
+    if output_path == source_path or source_path in output_path.parents:
         raise InputError(
-            f"destination={str(destination)!r} is in the source {source}; choose a folder outside."
+            f"output={str(output)!r} is inside the source {source}; choose a folder outside."
         )
-    if inside in outside.parents:
+    if output_path in source_path.parents:
         raise InputError(
-            f"source={str(source)!r} is in the destination {destination}; choose a folder outside."
+            f"source={str(source)!r} is inside the output {output}; choose a folder outside."
         )
+    if output.exists() and not output.is_dir():
+        raise InputError(f"output={str(output)!r} is not a folder; choose another name.")
+
+
+def _check_or_write_recipe(source: Path, output: Path, random_state: int, constants: str) -> None:
+    """Compare this call with an earlier one into the same folder, or record it in a new folder."""
     recipe = {
-        "seed": seed,
-        "source": str(outside),
+        "seed": random_state,
+        "source": str(source.resolve()),
         "imagecorruptions-imaug": version("imagecorruptions-imaug"),
         "constants": constants,
     }
-    known = destination / RECIPE
-    if destination.exists() and not destination.is_dir():
-        raise InputError(f"destination={str(destination)!r} is no folder; choose another name.")
-    if not known.exists() and destination.is_dir() and any(destination.iterdir()):
-        raise InputError(f"{destination} holds other files; choose a new or empty folder.")
-    if known.exists():
-        try:
-            found = json.loads(known.read_text())
-        except ValueError as error:
-            raise FileFormatError(f"{known} cannot be read ({error}); remove it.") from error
-        found.setdefault("constants", "imagenet")  # of before there was a choice
-        if found != recipe:
-            raise InputError(
-                f"{destination} was made with {_words(found)}, not with {_words(recipe)}; choose "
-                "another folder."
-            )
+    path = output / RECIPE
+    if not path.exists():
+        if output.is_dir() and any(output.iterdir()):
+            raise InputError(f"{output} contains other files; choose a new or empty folder.")
+        output.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path) as file:
+            file.write(json.dumps(recipe, indent=1).encode())
         return
-    destination.mkdir(parents=True, exist_ok=True)
-    with atomic_file(known) as file:
-        file.write(json.dumps(recipe, indent=1).encode())
+    try:
+        earlier = json.loads(path.read_text())
+    except ValueError as error:
+        raise FileFormatError(f"{path} cannot be read ({error}); remove it.") from error
+    earlier.setdefault("constants", "imagenet")  # early versions had no choice of constants
+    if earlier != recipe:
+        raise InputError(
+            f"{output} was made with {_described(earlier)}, not with {_described(recipe)}; choose "
+            "another folder."
+        )
 
 
-def _is_newer(made: Path, *, source: Path) -> bool:
-    """Whether an image was made of the source as it is."""
-    return made.exists() and made.stat().st_mtime_ns >= source.stat().st_mtime_ns
-
-
-def _words(recipe: dict[str, Any]) -> str:
+def _described(recipe: dict[str, Any]) -> str:
     return " and ".join(f"{name} {value}" for name, value in recipe.items())
 
 
-def _corrupt_files(
-    tasks: list[tuple[Path, Path, str, int]], seed: int, constants: Constants
-) -> None:
+def _is_up_to_date(task: _Task) -> bool:
+    """Whether the corrupted image exists and is not older than its source."""
+    source, target = task.source, task.target
+    return target.exists() and target.stat().st_mtime_ns >= source.stat().st_mtime_ns
+
+
+def _corrupt_files(tasks: list[_Task], random_state: int, constants: Constants) -> None:
     module = require("PIL.Image", extra="corruptions", purpose="reading images")
     for source, target, name, severity in tasks:
-        with _opened(source) as image:
+        with _open_image(source) as image:
             try:
                 pixels = np.asarray(image.convert("RGB"))
-            except (OSError, SyntaxError) as error:  # the header was good, the rest is not
+            except (OSError, SyntaxError) as error:  # the header is valid, the rest is not
                 raise FileFormatError(
-                    f"{source} cannot be decoded ({error}); mend or remove it, and go on."
+                    f"{source} cannot be decoded ({error}); repair or remove it, and run the "
+                    "command again."
                 ) from error
-        with _one_thread(constants):
-            made = corrupt(pixels[None], name, severity, seed, constants=constants)
-        result = module.fromarray(made[0])
-        jpeg = target.suffix.lower() in (".jpg", ".jpeg")
-        options = {"quality": _JPEG_QUALITY} if jpeg else {}
+        with _one_torch_thread(constants):
+            corrupted = corrupt(pixels[None], name, severity, random_state, constants=constants)
+        result = module.fromarray(corrupted[0])
+        suffix = target.suffix.lower()
+        options = {"quality": _JPEG_QUALITY} if suffix in (".jpg", ".jpeg") else {}
         with atomic_file(target) as file:
-            result.save(
-                file, format=module.registered_extensions()[target.suffix.lower()], **options
-            )
+            result.save(file, format=module.registered_extensions()[suffix], **options)
 
 
 @contextlib.contextmanager
-def _one_thread(constants: str) -> Iterator[None]:
-    """Keep torch, where it is used, to one thread: processes own the cores."""
+def _one_torch_thread(constants: str) -> Iterator[None]:
+    """Limit torch, if it is used, to one thread: the worker processes already use all cores."""
     if constants == "imagenet":
         yield
         return
@@ -250,9 +272,11 @@ def _one_thread(constants: str) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _opened(path: Path) -> Any:
+def _open_image(path: Path) -> Any:
     module = require("PIL.Image", extra="corruptions", purpose="reading images")
     try:
         return module.open(path)
     except module.UnidentifiedImageError as error:
-        raise FileFormatError(f"{path} is no image that can be read; remove or mend it.") from error
+        raise FileFormatError(
+            f"{path} is not an image that can be read; repair or remove it."
+        ) from error

@@ -1,38 +1,41 @@
-"""The corruptions under which every image of a set is shown."""
+"""A set of corruptions, under each of which every image is shown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from domaincal._validation import check_count, check_option
 from domaincal.errors import InputError
 from domaincal.vision.corruptions.catalogue import (
     CLEAN,
+    CONSTANTS,
     CORRUPTIONS,
     SEVERITIES,
+    Constants,
     check_corruption,
     domain_name,
 )
 from domaincal.vision.corruptions.corrupt import corrupt
 
-Constants = Literal["imagenet", "tiny-imagenet", "cifar"]
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
 class Corruptions:
-    """Corruptions under which every image is shown, each a domain of its own.
+    """Corruptions under which every image is shown; each of them is a domain.
 
-    The domain ``clean``, the images as they are, comes first.
+    The first domain is ``clean``, the uncorrupted images.
 
     Attributes
     ----------
     constants : {"imagenet", "tiny-imagenet", "cifar"}
-        Whose severities: meant for images of 224, 64 and 32 px.
+        Table of constants: published for images of 224, 64 or 32 px.
     names : sequence of str, default all 15
+        Names of the corruptions; see :func:`corrupt`.
     severities : sequence of int, default 1 to 5
-    seed : int, default 0
+    random_state : int, default 0
+        Seed of the random numbers.
 
     Examples
     --------
@@ -44,17 +47,19 @@ class Corruptions:
     constants: Constants
     names: Sequence[str] = CORRUPTIONS
     severities: Sequence[int] = SEVERITIES
-    seed: int = 0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
-        check_option(self.constants, "constants", ("imagenet", "tiny-imagenet", "cifar"))
-        check_count(self.seed, "seed", minimum=0)
+        check_option(self.constants, "constants", CONSTANTS)
+        check_count(self.random_state, "random_state", minimum=0)
         if isinstance(self.names, str):
-            raise InputError(f"names={self.names!r}; give a list, names=[{self.names!r}].")
+            raise InputError(
+                f"names must be a list, got {self.names!r}; pass names=[{self.names!r}]."
+            )
         if len(set(self._pairs())) < len(self._pairs()):
             raise InputError(
-                f"names={list(self.names)} or severities={list(self.severities)} holds something "
-                "twice; name each once."
+                f"names={list(self.names)} or severities={list(self.severities)} contains a value "
+                "twice; remove the duplicate."
             )
         if not self._pairs():
             raise InputError("names or severities is empty; name at least one of each.")
@@ -66,19 +71,18 @@ class Corruptions:
         """Names of the domains, in order."""
         return (CLEAN, *(domain_name(*pair) for pair in self._pairs()))
 
-    def apply(self, images: Tensor, domain: int) -> Tensor:
-        """Images, uint8 of shape (n, height, width, 3), as the domain of that number shows them."""
+    def apply(self, images: "Tensor", domain: int) -> "Tensor":
+        """Images, uint8 of shape (n, height, width, 3), in the domain of the given number."""
         if domain == 0:
             return images
         name, severity = self._pairs()[domain - 1]
-        seen: Any = corrupt(images, name, severity, self.seed, constants=self.constants)
-        return seen  # type: ignore[no-any-return]
+        return corrupt(images, name, severity, self.random_state, constants=self.constants)
 
     def to_dict(self) -> dict[str, Any]:
-        """For a file."""
+        """Parameters as JSON values. The seed has the key ``seed`` in all stores."""
         return {
             "constants": self.constants, "names": list(self.names),
-            "severities": list(self.severities), "seed": self.seed,
+            "severities": list(self.severities), "seed": self.random_state,
         }  # fmt: skip
 
     def _pairs(self) -> list[tuple[str, int]]:

@@ -1,1 +1,1 @@
-"""Data sets of images with labels and domains, one file each."""
+"""Data sets of images with labels and domains, one per file."""

@@ -1,4 +1,4 @@
-"""Data sets of images by name: ``gldv2:variant=gld23k:seed=1``."""
+"""Data sets of images by name, such as ``gldv2:variant=gld23k:random_state=1``."""
 
 import inspect
 from collections.abc import Sequence
@@ -19,11 +19,13 @@ from domaincal.vision.datasets.tiny_imagenet import TinyImageNet
 
 
 class _Entry(NamedTuple):
+    """Class of a data set, and its splits; the first split is the one for evaluation."""
+
     data_set: type[ImageSet]
     splits: tuple[str, ...] = ()
 
 
-#: Every data set of images that a command can name.
+#: Data sets by their names on the command line.
 DATA_SETS = {
     "tiny-imagenet": _Entry(TinyImageNet, ("val", "train")),
     "cifar-10": _Entry(Cifar10, ("test", "train")),
@@ -37,7 +39,7 @@ DATA_SETS = {
 
 @dataclass(frozen=True)
 class NamedDataSet:
-    """The name of a data set, with parameters of its class.
+    """Name of a data set, and parameters of its class.
 
     Attributes
     ----------
@@ -54,24 +56,24 @@ class NamedDataSet:
         return DATA_SETS[self.name].splits
 
     def open(self, path: Path, split: str | None = None) -> ImageSet:
-        """The images at a path; of ``rxrx1``, those of several splits, separated by commas."""
-        chosen = [] if split is None else split.split(",")
-        for one in chosen:
-            if one not in self.splits:
-                has = ", ".join(self.splits) if self.splits else "none: leave it out"
-                raise InputError(f"{self.name} has no split {one!r}; it has {has}.")
-        if len(chosen) > 1 and self.name != "rxrx1":
+        """Open the data set at a path. ``rxrx1`` allows several splits, separated by commas."""
+        splits = [] if split is None else split.split(",")
+        for name in splits:
+            if name not in self.splits:
+                known = ", ".join(self.splits) if self.splits else "no splits: leave it out"
+                raise InputError(f"{self.name} has no split {name!r}; it has {known}.")
+        if len(splits) > 1 and self.name != "rxrx1":
             raise InputError(f"{self.name} takes one split at a time, got {split!r}.")
-        given = dict(self.parameters)
-        if chosen:
-            given["split"] = chosen if len(chosen) > 1 else chosen[0]
+        parameters = dict(self.parameters)
+        if splits:
+            parameters["split"] = splits if len(splits) > 1 else splits[0]
         data_set: Any = DATA_SETS[self.name].data_set
-        images: ImageSet = data_set(path, **given)
+        images: ImageSet = data_set(path, **parameters)
         return images
 
 
 def data_set_from_spec(text: str) -> NamedDataSet:
-    """A data set from its name and its parameters.
+    """Parse the name of a data set and its parameters.
 
     Examples
     --------
@@ -86,23 +88,26 @@ def data_set_from_spec(text: str) -> NamedDataSet:
     types = parameter_types(DATA_SETS[spec.name].data_set)
     if "split" in spec.keys(types):
         raise InputError(f"{spec.name} has no parameter 'split'; use the option --split.")
-    given = spec.parameters(types)
-    values = {key: _value(text, types[key], f"{key} of {spec.name}") for key, text in given.items()}
+    texts = spec.parameters(types)
+    values = {
+        key: _parse_value(value, types[key], f"{key} of {spec.name}")
+        for key, value in texts.items()
+    }
     return NamedDataSet(spec.name, values)
 
 
 def parameter_types(data_set: type[ImageSet]) -> dict[str, Any]:
-    """Types of the parameters of a class, without the path of its images and the split."""
+    """Types of the parameters of a class, except the path of the images and the split."""
     _, *others = inspect.signature(data_set, eval_str=True).parameters.values()
     return {p.name: p.annotation for p in others if p.name != "split"}
 
 
-def _value(text: str, annotation: Any, name: str) -> Any:
-    """A number, a list or a text, whichever the parameter takes; null where it may be None."""
+def _parse_value(text: str, annotation: Any, name: str) -> Any:
+    """Value of the annotated type: None for ``null``, a list, an integer or the text itself."""
     types = (annotation, *get_args(annotation))
     if text == "null" and NoneType in types:
         return None
-    if any(get_origin(one) is Sequence for one in types):
+    if any(get_origin(option) is Sequence for option in types):
         return text.split(",")
     if int not in types:
         return text

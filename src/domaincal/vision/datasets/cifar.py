@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100, from their official binary files."""
+"""CIFAR-10 and CIFAR-100, from the official binary files."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ _PIXELS = 3 * _SIDE * _SIDE
 
 
 class _Cifar(ImageSet):
-    """What both have in common: records of labels and pixels, plane after plane."""
+    """Base class of both: records of labels and pixels, one colour plane after the other."""
 
     _title: ClassVar[str]
     _folder: ClassVar[str]
@@ -30,20 +30,20 @@ class _Cifar(ImageSet):
         self, folder: str | os.PathLike[str], split: Literal["test", "train"] = "test"
     ) -> None:
         check_option(split, "split", ("test", "train"))
-        place = require_folder(folder, f"{self._folder}, or the folder it is in")
-        if (place / self._folder).is_dir():
-            place = place / self._folder
+        path = require_folder(folder, f"{self._folder} or its parent")
+        if (path / self._folder).is_dir():
+            path = path / self._folder
         needed = (*self._files[split], self._names)
-        if not all((place / name).is_file() for name in needed):
+        if not all((path / name).is_file() for name in needed):
             raise incomplete(
-                place, ", ".join(needed), f"unpack the binary version of {self._title} there"
+                path, ", ".join(needed), f"unpack the binary version of {self._title} there"
             )
-        records = np.concatenate([self._records(place / name) for name in self._files[split]])
-        class_names = (place / self._names).read_text().split()
+        records = np.concatenate([self._records(path / name) for name in self._files[split]])
+        class_names = (path / self._names).read_text().split()
         labels = records[:, self._n_labels - 1].astype(np.int64)
         if labels.max() >= len(class_names):
             raise FileFormatError(
-                f"{place} has images of the class {labels.max()}, but {self._names} names "
+                f"{path} has images of the class {labels.max()}, but {self._names} lists "
                 f"{len(class_names)} classes; get the official files."
             )
         planes = records[:, self._n_labels :].reshape(-1, 3, _SIDE, _SIDE)
@@ -61,8 +61,8 @@ class _Cifar(ImageSet):
         content = np.fromfile(path, np.uint8)
         if len(content) == 0 or len(content) % size:
             raise FileFormatError(
-                f"{path} has {len(content)} bytes, which are no whole number of images of {size} "
-                "bytes; it is truncated or not of the binary version: get it again."
+                f"{path} has {len(content)} bytes, but must consist of images of {size} bytes; it "
+                "is truncated or not the binary version: get it again."
             )
         return content.reshape(-1, size)
 
@@ -75,7 +75,7 @@ class Cifar10(_Cifar):
     Label
         airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck.
     Domain
-        The test images are of the domain ``clean``, the training images of none.
+        The test images have the domain ``clean``; the training images have none.
     Group
         ``test-0``, ``test-1``, ..., in the order of the file.
     Size
@@ -89,7 +89,7 @@ class Cifar10(_Cifar):
     Parameters
     ----------
     folder : path
-        ``cifar-10-batches-bin``, or the folder it is in.
+        ``cifar-10-batches-bin``, or its parent.
     split : {"test", "train"}, default "test"
 
     Examples
@@ -121,9 +121,9 @@ class Cifar100(_Cifar):
     Input
         Colour photos of 32 x 32 px, in memory.
     Label
-        The 100 fine classes, apple to worm; the 20 coarse ones are not read.
+        The 100 fine classes, apple to worm; the 20 coarse classes are not read.
     Domain
-        The test images are of the domain ``clean``, the training images of none.
+        The test images have the domain ``clean``; the training images have none.
     Group
         ``test-0``, ``test-1``, ..., in the order of the file.
     Size
@@ -137,7 +137,7 @@ class Cifar100(_Cifar):
     Parameters
     ----------
     folder : path
-        ``cifar-100-binary``, or the folder it is in.
+        ``cifar-100-binary``, or its parent.
     split : {"test", "train"}, default "test"
 
     Examples
@@ -157,4 +157,4 @@ class Cifar100(_Cifar):
     _folder = "cifar-100-binary"
     _files: ClassVar[dict[str, tuple[str, ...]]] = {"train": ("train.bin",), "test": ("test.bin",)}
     _names = "fine_label_names.txt"
-    _n_labels = 2  # the coarse class comes first
+    _n_labels = 2  # the first one is the coarse class

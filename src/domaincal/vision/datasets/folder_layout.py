@@ -1,4 +1,4 @@
-"""What is in folders, and words for what is not."""
+"""List folders of data sets, and raise errors for missing files."""
 
 import os
 from collections.abc import Iterable
@@ -8,8 +8,8 @@ from domaincal._wording import few
 from domaincal.errors import InputError
 
 
-def entries(folder: Path) -> tuple[list[str], list[str]]:
-    """Names of the folders and of the files in a folder, sorted, without hidden ones."""
+def list_folder(folder: Path) -> tuple[list[str], list[str]]:
+    """Sorted names of the subfolders and of the files of a folder, without hidden ones."""
     folders: list[str] = []
     files: list[str] = []
     with os.scandir(folder) as found:
@@ -20,33 +20,33 @@ def entries(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def require_folder(folder: str | os.PathLike[str], expected: str) -> Path:
-    """The path of a folder that is there."""
+    """Path of a folder; raise an error if it does not exist."""
     path = Path(folder)
     if not path.is_dir():
-        kind = "a file" if path.exists() else "not there"
-        raise InputError(f"folder={str(folder)!r} is {kind}; expected {expected}.")
+        problem = "is a file" if path.exists() else "does not exist"
+        raise InputError(f"folder={str(folder)!r} {problem}; expected {expected}.")
     return path
 
 
 def incomplete(folder: Path, expected: str, cure: str = "") -> InputError:
-    """The error for a folder that is there and lacks something."""
-    folders, files = entries(folder)
+    """Error for a folder that lacks some files."""
+    folders, files = list_folder(folder)
     found = few([f"{name}/" for name in folders] + files) or "nothing"
     return InputError(f"expected {expected} in {folder}, found {found}{cure and '; ' + cure}.")
 
 
 def require_files(folder: Path, names: Iterable[str], named_by: str) -> None:
-    """Refuse names of files that are not in the folder; each folder of theirs is listed once."""
-    here: dict[str, set[str]] = {}
+    """Raise an error if files are missing from a folder. Each subfolder is listed once."""
+    listed: dict[str, set[str]] = {}
     missing: list[str] = []
     n = 0
     for name in names:
         n += 1
         parent, base = os.path.split(name)
-        if parent not in here:
+        if parent not in listed:
             path = folder / parent
-            here[parent] = set(os.listdir(path)) if path.is_dir() else set()
-        if base not in here[parent]:
+            listed[parent] = set(os.listdir(path)) if path.is_dir() else set()
+        if base not in listed[parent]:
             missing.append(name)
     if missing:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Any images with a csv file of their paths, labels and domains."""
+"""Images that a csv file lists with their labels and domains."""
 
 import os
 from collections.abc import Sequence
@@ -8,33 +8,34 @@ import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array
-from domaincal.datasets.text_columns import are_whole, read_texts
 from domaincal.errors import InputError
+from domaincal.io.text_columns import are_whole, read_texts
 from domaincal.vision.datasets.folder_layout import require_files
-from domaincal.vision.datasets.image_set import ImageFiles, ImageSet
+from domaincal.vision.datasets.image_files import ImageFiles
+from domaincal.vision.datasets.image_set import ImageSet
 
 _CURE = (
-    "name yours with path=..., label=..., domain=... or group=...; all but path can be None (in a "
-    "command null)"
+    "pass the names of your columns as path=..., label=..., domain=... or group=...; all except "
+    "path can be None (null on the command line)"
 )
 
 
 class ImageTable(ImageSet):
-    r"""Images of any folder, described by a csv file with a row for each.
+    r"""Images of any folder, listed in a csv file with a row for each image.
 
     Parameters
     ----------
     csv : path
-        With a header, commas and UTF-8.
+        File with a header, separated by commas, in UTF-8.
     folder : path, optional
-        To which the paths are relative; by default the folder of the csv file.
+        Folder that the paths are relative to; by default the folder of the csv file.
     path, label, domain, group : str
-        Names of columns. Paths have forward slashes. Labels are whole numbers from 0, or names.
-        Without a column ``group`` there are no groups; with ``label=None``, ``domain=None`` or
-        ``group=None`` that column is not read.
+        Names of the columns. Paths have forward slashes. Labels are names, or whole numbers from 0.
+        The column ``group`` is optional. With ``label=None``, ``domain=None`` or ``group=None``
+        the column is not read.
     class_names : sequence of str, optional
-        In the order of the network's outputs. By default the names that occur, sorted; or the
-        numbers from 0 to the largest; or, without labels, whichever the network knows.
+        Names of the classes, in the order of the network's outputs. By default the sorted names in
+        the table, or the numbers from 0 to the largest. Without labels, the classes of the network.
 
     Examples
     --------
@@ -49,7 +50,7 @@ class ImageTable(ImageSet):
     >>> images, images.class_names, images.domains.tolist()
     (ImageTable(2 images, 2 classes, 2 domains), ('cat', 'dog'), ['day', 'night'])
 
-    A new site, which nobody has labelled:
+    A new site without labels:
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "new.png").write_bytes(b"...")
@@ -73,23 +74,25 @@ class ImageTable(ImageSet):
         table = Path(csv)
         needed = [path, *(name for name in (label, domain) if name)]
         if not table.is_file():
-            kind = "a folder" if table.is_dir() else "not there"
+            problem = "is a folder" if table.is_dir() else "does not exist"
             raise InputError(
-                f"csv={str(csv)!r} is {kind}; give a .csv file with the columns "
+                f"csv={str(csv)!r} {problem}; give a .csv file with the columns "
                 f"{', '.join(needed)}."
             )
-        place = table.parent if folder is None else Path(folder)
-        if not place.is_dir():
-            raise InputError(f"folder={str(folder)!r} is no folder; give that of the images.")
-        by_default = group == "group"  # not asked for
-        if group and not by_default:
+        image_folder = table.parent if folder is None else Path(folder)
+        if not image_folder.is_dir():
+            raise InputError(
+                f"folder={str(folder)!r} is not a folder; give the folder of the images."
+            )
+        is_optional = group == "group"  # the default: read only if it is there
+        if group and not is_optional:
             needed.append(group)
-        rows = read_texts(table, needed, ["group"] if by_default else [], cure=_CURE)
+        rows = read_texts(table, needed, ["group"] if is_optional else [], cure=_CURE)
         labels, names = _classes(rows[label], class_names, table) if label else (None, class_names)
         files = rows[path].tolist()
-        require_files(place, files, table.name)
+        require_files(image_folder, files, table.name)
         super().__init__(
-            ImageFiles(place, files),
+            ImageFiles(image_folder, files),
             labels,
             class_names=names,
             domains=rows[domain].to_numpy(str) if domain else None,
@@ -101,30 +104,31 @@ class ImageTable(ImageSet):
 def _classes(
     labels: "pd.Series[str]", class_names: Sequence[str] | None, table: Path
 ) -> tuple[Array, Sequence[str]]:
-    """Number of each row's class, and the names of the classes."""
-    below = labels.str.fullmatch("-[0-9]+")
-    if class_names is None and below.any() and labels.str.fullmatch("-?[0-9]+").all():
+    """Class index of each row, and the names of the classes."""
+    negative = labels.str.fullmatch("-[0-9]+")
+    if class_names is None and negative.any() and labels.str.fullmatch("-?[0-9]+").all():
         raise InputError(
-            f"the label in row {int(np.argmax(below))} of {table} is {labels[below].iloc[0]}; "
-            "numbers of classes begin with 0: drop rows without a class, or name the classes."
+            f"the label in row {int(np.argmax(negative))} of {table} is "
+            f"{labels[negative].iloc[0]}, but class numbers start at 0; drop rows without a class, "
+            "or use names."
         )
     if class_names is None and not are_whole(labels):
         numbers, found = pd.factorize(labels.to_numpy(str), sort=True)
         return numbers, found.tolist()
     names = list(class_names) if class_names is not None else []
-    if set(labels) <= set(names):  # a class may be called 3
+    if set(labels) <= set(names):  # a name may be a number, such as '3'
         return pd.Index(names).get_indexer(pd.Index(labels)), names
     if not are_whole(labels):
         row = int(np.argmin(labels.isin(names)))
         raise InputError(
-            f"the label {labels.iloc[row]!r} in row {row} of {table} is none of class_names; add "
-            "it, or mend the row."
+            f"the label {labels.iloc[row]!r} in row {row} of {table} is not in class_names; add "
+            "it, or correct the row."
         )
     numbers = labels.to_numpy(str).astype(np.int64)
     names = names or [str(k) for k in range(int(numbers.max()) + 1)]
     if numbers.max() >= len(names):
         raise InputError(
             f"{table} has the label {numbers.max()}, but class_names has {len(names)} names; add "
-            "the others."
+            "the missing names."
         )
     return numbers, names

@@ -1,4 +1,4 @@
-"""ImageNet-C, from its official folders, with the clean validation images."""
+"""ImageNet-C, from the official folders, with the clean validation images."""
 
 import importlib.util
 import os
@@ -14,40 +14,42 @@ from domaincal._validation import check_option
 from domaincal._wording import few
 from domaincal.errors import InputError, MissingDependencyError
 from domaincal.vision.corruptions.catalogue import CLEAN, FAMILIES, SEVERITIES, domain_name
-from domaincal.vision.datasets.folder_layout import entries, incomplete, require_folder
-from domaincal.vision.datasets.image_set import ImageFiles, ImageSet
+from domaincal.vision.datasets.folder_layout import incomplete, list_folder, require_folder
+from domaincal.vision.datasets.image_files import ImageFiles
+from domaincal.vision.datasets.image_set import ImageSet
 
-#: Folder of each corrupted domain, and the kind that may stand before it.
+# Folder of each corrupted domain, and the folder of its family, which may contain it.
 _CORRUPTED = {
-    domain_name(name, severity): (f"{name}/{severity}", kind)
-    for kind, names in FAMILIES.items()
+    domain_name(name, severity): (f"{name}/{severity}", family)
+    for family, names in FAMILIES.items()
     for name in names
     for severity in SEVERITIES
 }
-_DOMAINS = (CLEAN, *_CORRUPTED)
+#: Names of all 76 domains.
+DOMAINS = (CLEAN, *_CORRUPTED)
 
 
 class ImageNetC(ImageSet):
     """ImageNet-C: the validation images of ImageNet, clean and under 75 corruptions.
 
     Input
-        Colour photos, JPEG; the corrupted ones of 224 x 224 px, the clean ones as they are.
+        Colour photos, JPEG; the corrupted ones of 224 x 224 px, the clean ones of many sizes.
     Label
-        The 200 classes of ImageNet-R, as in the paper; ``columns`` are their places among the
-        1000 outputs of a network of ImageNet, whose classes are numbered in the order of their
-        WordNet ids. With ``classes="all"``, all 1000.
+        The 200 classes of ImageNet-R, as in the paper; ``columns`` are their indices among the
+        1000 outputs of an ImageNet network, which are in the order of the WordNet ids. With
+        ``classes="all"``, all 1000 classes.
     Domain
         76: ``clean``, and 15 corruptions at 5 severities, such as ``fog-3``. The four further
         corruptions of the release (speckle_noise, gaussian_blur, spatter, saturate) are left out.
     Group
-        The name of the image's file, the same in all domains.
+        Name of the image file, the same in all domains.
     Size
-        50 images of each class in each domain: 10,000 of the 200 classes, 50,000 of all.
+        50 images of each class in each domain: 10,000 images of 200 classes, 50,000 of all.
     Layout
         ``<corruption>/<severity>/<wnid>/*.JPEG``; a corruption may also be in the folder of its
-        kind, as in ``blur/defocus_blur/1``. The clean images are in ``<clean>/<wnid>/*.JPEG``.
+        family, as in ``blur/defocus_blur/1``. The clean images are in ``<clean>/<wnid>/*.JPEG``.
     Licence
-        The terms of ImageNet hold for the images.
+        The terms of ImageNet.
     Citation
         D. Hendrycks and T. Dietterich, "Benchmarking Neural Network Robustness to Common
         Corruptions and Perturbations", ICLR 2019; for the 200 classes D. Hendrycks et al., "The
@@ -56,19 +58,18 @@ class ImageNetC(ImageSet):
     Parameters
     ----------
     folder : path
-        In which the folders of the corruptions are.
+        Folder that contains the folders of the corruptions.
     clean : path, optional
-        The clean validation images, in a folder for each class; by default ``clean`` in `folder`.
+        Folder of the clean validation images, with a subfolder for each class; by default
+        ``clean`` in ``folder``.
     classes : {"imagenet-r", "all"}, default "imagenet-r"
-        Their lists come with timm.
+        Classes to read. The lists of the classes come with timm.
     domains : sequence of str, optional
-        Which ones to read, e.g. ``["clean", "fog-3"]``; by default all 76. All of them must have
-        the same images.
+        Domains to read, e.g. ``["clean", "fog-3"]``; by default all 76. They must have the same
+        images.
 
     Examples
     --------
-    The files must be there; see the layout above.
-
     >>> import domaincal as dc
     >>> dc.vision.ImageNetC("imagenet-c", clean="val")  # doctest: +SKIP
     ImageNetC(760000 images, 200 classes, 76 domains, 10000 groups)
@@ -83,27 +84,27 @@ class ImageNetC(ImageSet):
         domains: Sequence[str] | None = None,
     ) -> None:
         check_option(classes, "classes", ("imagenet-r", "all"))
-        wanted = _wanted(domains)
-        every = _synsets("imagenet_synsets.txt")
-        chosen = every if classes == "all" else _synsets("imagenet_r_synsets.txt")
-        place = require_folder(folder, "the folder in which the folders of the corruptions are")
-        folders = _folders(place, Path(clean) if clean is not None else None, wanted)
-        images = _common_images(folders, chosen)
-        number = {wnid: k for k, wnid in enumerate(chosen)}
+        wanted = _checked_domains(domains)
+        every = read_synsets("imagenet_synsets.txt")
+        selected = every if classes == "all" else read_synsets("imagenet_r_synsets.txt")
+        root = require_folder(folder, "the folder that contains the folders of the corruptions")
+        folders = _find_folders(root, Path(clean) if clean is not None else None, wanted)
+        images = _common_images(folders, selected)
+        number = {wnid: k for k, wnid in enumerate(selected)}
         labels = np.array([number[name.partition("/")[0]] for name in images])
         super().__init__(
-            _InFolders(folders, images),
+            _ImagesByFolder(folders, images),
             np.tile(labels, len(folders)),
-            class_names=chosen,
+            class_names=selected,
             domains=np.repeat(np.array(wanted), len(images)),
             groups=np.tile(np.array([name.partition("/")[2] for name in images]), len(folders)),
-            columns=None if classes == "all" else [every.index(wnid) for wnid in chosen],
+            columns=None if classes == "all" else [every.index(wnid) for wnid in selected],
             provenance={"data set": "ImageNet-C", "classes": classes},
         )
 
 
-class _InFolders:
-    """The same names in several folders: all of the first, then all of the second, ..."""
+class _ImagesByFolder:
+    """Files of the same names in several folders: all of the first folder, then the second, ..."""
 
     def __init__(self, folders: Sequence[Path], names: Sequence[str]) -> None:
         self._images = [ImageFiles(folder, names) for folder in folders]
@@ -117,73 +118,72 @@ class _InFolders:
         return self._images[folder][image]
 
 
-def _wanted(domains: Sequence[str] | None) -> Sequence[str]:
-    wanted = _DOMAINS if domains is None else tuple(dict.fromkeys(domains))
-    unknown = [name for name in wanted if name not in _DOMAINS]
+def _checked_domains(domains: Sequence[str] | None) -> Sequence[str]:
+    wanted = DOMAINS if domains is None else tuple(dict.fromkeys(domains))
+    unknown = [name for name in wanted if name not in DOMAINS]
     if unknown or not wanted or isinstance(domains, str):
         raise InputError(
-            "domains must be a list of some of 'clean' and the 75 such as 'fog-3', got "
+            "domains must be a list of domains such as 'clean' and 'fog-3', got "
             f"{unknown[0] if unknown and not isinstance(domains, str) else domains!r}."
         )
     return wanted
 
 
-def _synsets(name: str) -> list[str]:
-    """A list of classes from the files of timm, which is not imported: it loads torch."""
+def read_synsets(name: str) -> list[str]:
+    """Words of a text file in timm's package, which is not imported because that loads torch."""
     found = importlib.util.find_spec("timm")
     if found is None or found.origin is None:
         raise MissingDependencyError(
-            "the classes of ImageNet come with the package 'timm', which cannot be imported; "
+            "the lists of ImageNet's classes come with the package 'timm', which is not installed; "
             "install it with: pip install 'domaincal[torch]'"
         )
     path = Path(found.origin).parent / "data" / "_info" / name
     if not path.is_file():
         raise MissingDependencyError(
-            f"the package 'timm' that is installed has no {name}; install timm >= 1.0."
+            f"the installed package 'timm' has no file {name}; install timm >= 1.0."
         )
     return path.read_text().split()
 
 
-def _folders(place: Path, clean: Path | None, wanted: Sequence[str]) -> list[Path]:
-    """Where the images of each domain are."""
+def _find_folders(root: Path, clean: Path | None, wanted: Sequence[str]) -> list[Path]:
+    """Folder of each domain."""
     found: dict[str, Path] = {}
     for domain in wanted:
         if domain == CLEAN:
-            path = place / CLEAN if clean is None else clean
+            path = root / CLEAN if clean is None else clean
             if path.is_dir():
                 found[domain] = path
         else:
-            name, kind = _CORRUPTED[domain]
-            options = [path for path in (place / name, place / kind / name) if path.is_dir()]
+            name, family = _CORRUPTED[domain]
+            options = [path for path in (root / name, root / family / name) if path.is_dir()]
             if options:
                 found[domain] = options[0]
     missing = [name for name in wanted if name not in found]
     if CLEAN in missing:
         raise InputError(
-            f"expected the clean validation images in {clean or place / CLEAN}, in a folder for "
-            "each class, and found no such folder; pass clean=..., or domains=... without 'clean'."
+            f"expected the clean validation images in {clean or root / CLEAN}, but that folder "
+            "does not exist; pass clean=..., or domains=... without 'clean'."
         )
     if missing:
         lacking = few(_CORRUPTED[name][0] for name in missing)
         raise incomplete(
-            place,
-            f"<corruption>/<severity> for all {len(wanted)} domains, without or within "
+            root,
+            f"<corruption>/<severity> for all {len(wanted)} domains, directly or within "
             f"{', '.join(FAMILIES)},",
-            f"{len(missing)} are not there: {lacking}; get them, or name those that are there with "
-            "domains=[...]",
+            f"{len(missing)} are missing: {lacking}; get them, or select others with domains=[...]",
         )
     return [found[name] for name in wanted]
 
 
 def _common_images(folders: Sequence[Path], classes: Sequence[str]) -> list[str]:
-    """``<wnid>/<file>`` of all images, which must be the same in every domain."""
+    """Paths ``<wnid>/<file>`` of the images; raise an error if they differ between domains."""
     images: list[str] = []
     for folder in folders:
         here = [
             f"{wnid}/{name}"
             for wnid in classes
             if (folder / wnid).is_dir()
-            for name in entries(folder / wnid)[1]
+            for name in list_folder(folder / wnid)[1]
             if re.search(r"\.jpe?g$", name, re.IGNORECASE)
         ]
         lacking = set(classes) - {name.partition("/")[0] for name in here}
@@ -191,13 +191,13 @@ def _common_images(folders: Sequence[Path], classes: Sequence[str]) -> list[str]
             raise incomplete(
                 folder,
                 f"a folder of .JPEG images for each of {len(classes)} classes, named by WordNet id",
-                f"{len(lacking)} have none: {few(sorted(lacking))}",
+                f"{len(lacking)} are missing: {few(sorted(lacking))}",
             )
         images = images or here
         if images != here:
             different = sorted(set(images) ^ set(here))
             raise InputError(
                 f"{len(different)} images are only in one of {folders[0]} and {folder}: "
-                f"{few(different)}; every domain must have the same ones: unpack again."
+                f"{few(different)}; every domain must have the same images: unpack them again."
             )
     return images

@@ -1,4 +1,4 @@
-"""Tiny-ImageNet, from its folder or straight from zip files of it."""
+"""Tiny-ImageNet, from its folder or directly from zip files."""
 
 import os
 import re
@@ -13,15 +13,16 @@ from domaincal._validation import check_option
 from domaincal._wording import few
 from domaincal.errors import FileFormatError, InputError
 from domaincal.vision.corruptions.catalogue import CLEAN
-from domaincal.vision.datasets.folder_layout import entries, incomplete
-from domaincal.vision.datasets.image_set import ImageFiles, Images, ImageSet, ZippedImages
+from domaincal.vision.datasets.folder_layout import incomplete, list_folder
+from domaincal.vision.datasets.image_files import ImageFiles, Images, ZippedImages
+from domaincal.vision.datasets.image_set import ImageSet
 
 _FOLDER = "tiny-imagenet-200"
 _N_CLASSES = 200
 _ANNOTATIONS = "val/val_annotations.txt"
 _EXPECTED = {
-    "train": f"{_FOLDER}/train/<wnid>/images/*.JPEG, there or in .zip files,",
-    "val": f"{_FOLDER}/val/images/*.JPEG and {_ANNOTATIONS}, there or in .zip files,",
+    "train": f"{_FOLDER}/train/<wnid>/images/*.JPEG, unpacked or in .zip files,",
+    "val": f"{_FOLDER}/val/images/*.JPEG and {_ANNOTATIONS}, unpacked or in .zip files,",
 }
 _TRAINING_IMAGE = re.compile(r"train/(n[0-9]{8})/images/([^/]+\.JPEG)")
 _VALIDATION_IMAGE = re.compile(r"val/images/([^/]+\.JPEG)")
@@ -33,29 +34,30 @@ class TinyImageNet(ImageSet):
     Input
         Colour photos of 64 x 64 px (a few of them grey), JPEG.
     Label
-        One of 200 WordNet ids such as ``n01443537``, numbered in the order of the alphabet,
-        whichever of the files are there; ``wnids.txt`` names the same ids in another order.
+        One of 200 WordNet ids such as ``n01443537``, numbered in alphabetical order, even if some
+        files are missing; ``wnids.txt`` lists the same ids in another order.
     Domain
-        The validation images are of the domain ``clean``, the training images of none.
+        The validation images have the domain ``clean``; the training images have none.
     Group
-        The name of the image's file.
+        Name of the image file.
     Size
-        100,000 training images, 500 of each class, and 10,000 validation images, 50 of each. Fewer
-        training images are read as they are, as long as every class has some. The labels of the
-        official test images are not public: they are not read.
+        100,000 training images, 500 of each class, and 10,000 validation images, 50 of each class.
+        Some training images may be missing, as long as every class has at least one. The official
+        test images are not read, because their labels are not public.
     Layout
         ``tiny-imagenet-200/`` with ``train/<wnid>/images/*.JPEG``, ``val/images/*.JPEG``,
-        ``val/val_annotations.txt`` and ``wnids.txt``; or zip files that together hold that.
+        ``val/val_annotations.txt`` and ``wnids.txt``; or zip files that together contain it.
     Known flaws
         Seven validation images are also in the training set.
+    Licence
+        The terms of ImageNet (J. Deng et al., CVPR 2009), from which the photos are taken.
     Citation
-        Y. Le and X. Yang, "Tiny ImageNet Visual Recognition Challenge", Stanford CS 231N, 2015;
-        the photos are of ImageNet (J. Deng et al., CVPR 2009), whose terms hold.
+        Y. Le and X. Yang, "Tiny ImageNet Visual Recognition Challenge", Stanford CS 231N, 2015.
 
     Parameters
     ----------
     folder : path
-        ``tiny-imagenet-200``, the folder it is in, a folder of zip files, or one zip file.
+        ``tiny-imagenet-200``, its parent, a folder of zip files, or one zip file.
     split : {"val", "train"}, default "val"
 
     Examples
@@ -78,20 +80,20 @@ class TinyImageNet(ImageSet):
         self, folder: str | os.PathLike[str], split: Literal["val", "train"] = "val"
     ) -> None:
         check_option(split, "split", ("val", "train"))
-        tree = _tree(Path(folder))
-        classes = _classes(tree)
-        rows = _training_rows(tree, classes) if split == "train" else _validation_rows(tree)
+        files = _open_files(Path(folder))
+        classes = _read_classes(files)
+        rows = _training_rows(files, classes) if split == "train" else _validation_rows(files)
         if not rows:
-            raise _lacking(Path(folder), split)
+            raise _missing_files(Path(folder), split)
         number = {wnid: k for k, wnid in enumerate(classes)}
         unknown = sorted({wnid for wnid, _, _ in rows} - set(number))
         if unknown:
             raise FileFormatError(
-                f"wnids.txt in {folder} does not name {few(unknown)}, of which there are images; "
-                "get the official file."
+                f"wnids.txt in {folder} does not contain the classes {few(unknown)}, but there are "
+                "images of them; get the official file."
             )
         super().__init__(
-            tree.images([name for _, _, name in rows]),
+            files.images([name for _, _, name in rows]),
             np.array([number[wnid] for wnid, _, _ in rows]),
             class_names=classes,
             domains=np.full(len(rows), CLEAN) if split == "val" else None,
@@ -100,29 +102,33 @@ class TinyImageNet(ImageSet):
         )
 
 
-class _Tree(Protocol):
-    """The files of the data set; names are relative to tiny-imagenet-200."""
+class _Files(Protocol):
+    """Files of the data set; their names are relative to tiny-imagenet-200."""
 
-    place: Path
+    path: Path
 
     def training_images(self) -> Iterator[tuple[str, str, str]]:
-        """Class, image and name of each."""
+        """Yield the class, the base name and the name of each training image."""
         ...
 
     def validation_images(self) -> Iterator[tuple[str, str]]:
-        """Image and name of each."""
+        """Yield the base name and the name of each validation image."""
         ...
 
     def text(self, name: str) -> str | None:
-        """What a text file says, if it is there."""
+        """Content of a text file; None if it does not exist."""
         ...
 
-    def images(self, names: Sequence[str]) -> Images: ...
+    def images(self, names: Sequence[str]) -> Images:
+        """Images of the given names."""
+        ...
 
 
-class _FolderTree:
-    def __init__(self, place: Path) -> None:
-        self.place = place
+class _UnpackedFiles:
+    """Files in a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def training_images(self) -> Iterator[tuple[str, str, str]]:
         for wnid in self._names("train", files=False):
@@ -135,23 +141,25 @@ class _FolderTree:
             yield image, f"val/images/{image}"
 
     def text(self, name: str) -> str | None:
-        path = self.place / name
+        path = self.path / name
         return path.read_text() if path.is_file() else None
 
     def images(self, names: Sequence[str]) -> Images:
-        return ImageFiles(self.place, names)
+        return ImageFiles(self.path, names)
 
     def _names(self, name: str, *, files: bool = True) -> list[str]:
-        path = self.place / name
+        path = self.path / name
         if not path.is_dir():
             return []
-        found = entries(path)[int(files)]
+        found = list_folder(path)[int(files)]
         return [image for image in found if image.endswith(".JPEG")] if files else found
 
 
-class _ZipTree:
-    def __init__(self, place: Path, archives: Sequence[Path]) -> None:
-        self.place, self._archives = place, archives
+class _ZippedFiles:
+    """Files in zip archives."""
+
+    def __init__(self, path: Path, archives: Sequence[Path]) -> None:
+        self.path, self._archives = path, archives
         self._members: dict[str, tuple[int, str]] = {}
         for number, archive in enumerate(archives):
             try:
@@ -161,7 +169,7 @@ class _ZipTree:
                 raise FileFormatError(
                     f"{archive} cannot be read as a .zip file ({error}); get it again."
                 ) from error
-            for name in names:  # what two files hold counts once
+            for name in names:  # the first archive that contains a file counts
                 self._members.setdefault(name.removeprefix(f"{_FOLDER}/"), (number, name))
 
     def training_images(self) -> Iterator[tuple[str, str, str]]:
@@ -187,82 +195,85 @@ class _ZipTree:
         return ZippedImages(self._archives, [self._members[name] for name in names])
 
 
-def _tree(place: Path) -> _Tree:
-    if place.is_file():
-        return _ZipTree(place, [place])
-    if not place.is_dir():
+def _open_files(path: Path) -> _Files:
+    if path.is_file():
+        return _ZippedFiles(path, [path])
+    if not path.is_dir():
         raise InputError(
-            f"folder={str(place)!r} is not there; give the folder {_FOLDER}, or the one in which "
-            "it or its .zip files are."
+            f"folder={str(path)!r} does not exist; give the folder {_FOLDER}, its parent, or the "
+            "folder of its .zip files."
         )
-    for folder in (place, place / _FOLDER):
+    for folder in (path, path / _FOLDER):
         if (folder / "train").is_dir() or (folder / "val").is_dir():
-            return _FolderTree(folder)
-    archives = sorted(path for path in place.iterdir() if path.suffix.lower() == ".zip")
+            return _UnpackedFiles(folder)
+    archives = sorted(file for file in path.iterdir() if file.suffix.lower() == ".zip")
     if not archives:
-        raise incomplete(place, f"{_FOLDER}/train, {_FOLDER}/val or .zip files that hold them")
-    return _ZipTree(place, archives)
+        raise incomplete(path, f"{_FOLDER}/train, {_FOLDER}/val or .zip files that contain them")
+    return _ZippedFiles(path, archives)
 
 
-def _classes(tree: _Tree) -> list[str]:
-    """All classes, sorted: those of wnids.txt, else those seen, if none can be missing."""
-    text = tree.text("wnids.txt")
+def _read_classes(files: _Files) -> list[str]:
+    """Sorted classes: those of wnids.txt, or those of the images if all 200 occur."""
+    text = files.text("wnids.txt")
     if text is not None:
         classes = sorted(text.split())
         if not classes or not all(re.fullmatch("n[0-9]{8}", wnid) for wnid in classes):
             raise FileFormatError(
-                f"wnids.txt in {tree.place} must hold WordNet ids such as n01443537, got "
+                f"wnids.txt in {files.path} must contain WordNet ids such as n01443537, got "
                 f"{few(classes) or 'nothing'}."
             )
         return classes
-    seen = {wnid for wnid, _, _ in tree.training_images()} | set(_annotations(tree).values())
+    seen = {wnid for wnid, _, _ in files.training_images()} | set(_annotations(files).values())
     if seen and len(seen) != _N_CLASSES:
         raise InputError(
-            f"there is no wnids.txt in {tree.place}, and images of {len(seen)} instead of "
-            f"{_N_CLASSES} classes, so that their numbers are unknown; add {_FOLDER}/wnids.txt."
+            f"{files.path} has no wnids.txt, and images of {len(seen)} instead of {_N_CLASSES} "
+            f"classes, so that their numbers are unknown; add {_FOLDER}/wnids.txt."
         )
     return sorted(seen)
 
 
-def _training_rows(tree: _Tree, classes: Iterable[str]) -> list[tuple[str, str, str]]:
-    rows = sorted(tree.training_images())
+def _training_rows(files: _Files, classes: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Class, base name and name of each training image."""
+    rows = sorted(files.training_images())
     missing = sorted(set(classes) - {wnid for wnid, _, _ in rows})
     if rows and missing:
         raise InputError(
-            f"train/<wnid>/images in {tree.place} has no image of {len(missing)} classes: "
+            f"train/<wnid>/images in {files.path} has no image of {len(missing)} classes: "
             f"{few(missing)}; add them."
         )
     return rows
 
 
-def _validation_rows(tree: _Tree) -> list[tuple[str, str, str]]:
-    class_of = _annotations(tree)
-    name_of = dict(tree.validation_images())
+def _validation_rows(files: _Files) -> list[tuple[str, str, str]]:
+    """Class, base name and name of each validation image."""
+    class_of = _annotations(files)
+    name_of = dict(files.validation_images())
     for known, other, cure in (
-        (set(class_of), set(name_of), f"get the images that {_ANNOTATIONS} names"),
-        (set(name_of), set(class_of), f"get the whole {_ANNOTATIONS}, which does not name them"),
+        (set(class_of), set(name_of), f"get the images that {_ANNOTATIONS} lists"),
+        (set(name_of), set(class_of), f"get the whole {_ANNOTATIONS}, which does not list them"),
     ):
         if known - other:
             raise InputError(
-                f"val/images and {_ANNOTATIONS} in {tree.place} differ in {len(known - other)} "
+                f"val/images and {_ANNOTATIONS} in {files.path} differ in {len(known - other)} "
                 f"images: {few(sorted(known - other))}; {cure}."
             )
     return [(wnid, image, name_of[image]) for image, wnid in class_of.items()]
 
 
-def _annotations(tree: _Tree) -> dict[str, str]:
+def _annotations(files: _Files) -> dict[str, str]:
     """Class of each validation image, in the order of the file."""
-    rows = [line.split() for line in (tree.text(_ANNOTATIONS) or "").splitlines() if line.strip()]
-    wrong = next((row for row in rows if len(row) < 2), None)
-    if wrong is not None:
+    text = files.text(_ANNOTATIONS) or ""
+    rows = [line.split() for line in text.splitlines() if line.strip()]
+    short = next((row for row in rows if len(row) < 2), None)
+    if short is not None:
         raise FileFormatError(
-            f"{_ANNOTATIONS} in {tree.place} has the line {' '.join(wrong)!r}; every line must "
+            f"{_ANNOTATIONS} in {files.path} has the line {' '.join(short)!r}; every line must "
             "begin with an image and its class."
         )
     return {image: wnid for image, wnid, *_ in rows}
 
 
-def _lacking(place: Path, split: str) -> InputError:
-    if place.is_file():
-        return InputError(f"expected {_EXPECTED[split]} in {place}, which holds none of it.")
-    return incomplete(place, _EXPECTED[split], "get the missing part")
+def _missing_files(path: Path, split: str) -> InputError:
+    if path.is_file():
+        return InputError(f"expected {_EXPECTED[split]} in {path}, which contains none of it.")
+    return incomplete(path, _EXPECTED[split], "get the missing part")

@@ -1,1 +1,1 @@
-"""Logits and features of images, written to a store."""
+"""Extraction: show images to a network and write its logits and features to a store."""

@@ -1,4 +1,4 @@
-"""Half precision where its range suffices, float32 where it does not."""
+"""Run a network in half precision, and in float32 where half precision overflows."""
 
 import warnings
 from typing import Literal, NamedTuple
@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from domaincal._validation import check_option
 from domaincal.errors import DomaincalWarning, InputError
 from domaincal.vision.networks.network import Network
 
@@ -13,7 +14,10 @@ Precision = Literal["float32", "float16", "bfloat16"]
 
 
 class Outputs(NamedTuple):
-    """Of a batch, on the network's device; ``finite`` is a tensor: to read it is to wait for it."""
+    """Outputs of a batch, on the network's device.
+
+    ``finite`` is a boolean tensor: reading its value waits for the device.
+    """
 
     logits: Tensor
     features: Tensor
@@ -21,46 +25,41 @@ class Outputs(NamedTuple):
 
 
 class MixedPrecision:
-    """A network that works in half precision, or in float32.
+    """A network that computes in a given precision, and falls back to float32.
 
     Attributes
     ----------
-    n_again : int
-        Images that were shown again in float32.
+    n_repeated : int
+        Number of images that were computed again in float32.
     """
 
     def __init__(self, network: Network, precision: Precision) -> None:
         self.network = network
         self.precision = precision
-        self.n_again = 0
+        self.n_repeated = 0
 
     def outputs(self, images: Tensor) -> Outputs:
-        """Of all layers but the last in ``precision``; features as they are stored."""
+        """Outputs with all layers except the last in ``precision``; features as stored."""
         return self._outputs(images, self.precision)
 
-    def again(self, images: Tensor) -> Outputs:
-        """In float32, of images whose outputs are not finite; refuse those that stay so."""
-        found = self._outputs(images, "float32")
-        if not found.finite:
-            half = self.network.dtype in (torch.float16, torch.bfloat16)
-            narrow = self.precision != "float32" and not half and torch.isfinite(found.logits).all()
-            raise InputError(
-                "the network gives features that are not finite in float16, as they are stored; "
-                "pass precision='float32'."
-                if narrow
-                else "the network gives values that are not finite; check its weights, and the "
-                "images where they are floats"
-                + (". In float32 they may be: call module.float()." if half else ".")
-            )
-        self.n_again += len(images)
-        return found
+    def float32_outputs(self, images: Tensor) -> Outputs:
+        """Outputs in float32, for images whose outputs were not finite.
 
-    def warn(self, *, n_rows: int, stacklevel: int) -> None:
-        """Say how many images were shown again."""
-        if self.n_again:
+        Raises an error if they are not finite in float32 either.
+        """
+        outputs = self._outputs(images, "float32")
+        if not outputs.finite:
+            raise self._not_finite(outputs)
+        self.n_repeated += len(images)
+        return outputs
+
+    def warn_if_repeated(self, *, n_rows: int, stacklevel: int) -> None:
+        """Warn if images were computed again in float32, and say how many."""
+        if self.n_repeated:
             warnings.warn(
-                f"{self.n_again} of {n_rows} images were shown again in float32: batches with some "
-                f"value that is not finite in {self.precision}. precision='float32' shows all so.",
+                f"{self.n_repeated} of {n_rows} images were computed again in float32, because "
+                f"their batches had values that are not finite in {self.precision}; pass "
+                "precision='float32' to compute all images in float32.",
                 DomaincalWarning,
                 stacklevel=stacklevel + 1,
             )
@@ -70,3 +69,40 @@ class MixedPrecision:
         features = features.to(torch.float32 if self.precision == "float32" else torch.float16)
         finite = torch.isfinite(logits).all() & torch.isfinite(features).all()
         return Outputs(logits, features, finite)
+
+    def _not_finite(self, outputs: Outputs) -> InputError:
+        if self.network.dtype in (torch.float16, torch.bfloat16):
+            return InputError(
+                "the network returns values that are not finite; check its weights, and the images "
+                "if they are floats. They may be finite in float32: call module.float()."
+            )
+        if self.precision != "float32" and torch.isfinite(outputs.logits).all():
+            return InputError(
+                "the network returns features that are not finite in float16, in which they are "
+                "stored; pass precision='float32'."
+            )
+        return InputError(
+            "the network returns values that are not finite; check its weights, and the images if "
+            "they are floats."
+        )
+
+
+def choose_precision(
+    precision: Precision | None, network: Network, device: torch.device
+) -> Precision:
+    """Requested precision, or the default for the device and the type of the weights.
+
+    Weights of float64 compute in float64, and the outputs are stored as float32.
+    """
+    if precision is not None:
+        check_option(precision, "precision", ("float32", "float16", "bfloat16"))
+    if network.dtype == torch.float32:
+        return precision or ("float16" if device.type == "cuda" else "float32")
+    names: dict[torch.dtype, Precision] = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
+    weights = names.get(network.dtype, "float32")
+    if precision not in (None, weights):
+        raise InputError(
+            f"precision={precision!r}, but the weights of the module are {network.dtype}; leave "
+            "out precision, or call module.float() first."
+        )
+    return weights

@@ -1,1 +1,1 @@
-"""Networks: modules of torch split at their last layer, and their files."""
+"""Networks: torch modules split at their last layer, and their files."""

@@ -1,4 +1,4 @@
-"""The device of a network, and how it works there."""
+"""Choice of a device, and contexts in which a network runs on it."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,23 +11,23 @@ from domaincal.vision.networks.network import Network
 
 
 def choose_device(device: str) -> torch.device:
-    """The named device; ``"auto"`` is the GPU if there is one."""
+    """Device by name; ``"auto"`` is the GPU if there is one, else the CPU."""
     found: torch.device | None = check_device(device, double_precision=False)
     return torch.device("cpu") if found is None else found
 
 
 def fastest_convolutions() -> AbstractContextManager[Any]:
-    """Try the ways in which a GPU can do each convolution: batches are many and of one size."""
-    set_by_user = torch.backends.cudnn
+    """Let cuDNN time its algorithms for each convolution, which pays off for many equal batches."""
+    settings = torch.backends.cudnn
     return torch.backends.cudnn.flags(
-        enabled=True, benchmark=True, deterministic=set_by_user.deterministic,
-        allow_tf32=set_by_user.allow_tf32,
+        enabled=True, benchmark=True, deterministic=settings.deterministic,
+        allow_tf32=settings.allow_tf32,
     )  # fmt: skip
 
 
 @contextmanager
-def evaluating(network: Network, device: torch.device) -> Iterator[None]:
-    """The network on the device and in eval mode; afterwards in the mode that it was in."""
+def evaluation_mode(network: Network, device: torch.device) -> Iterator[None]:
+    """Move the network to the device and set eval mode; restore the former modes at the end."""
     modes = [(part, part.training) for part in network.module.modules()]
     network.to(device)
     try:

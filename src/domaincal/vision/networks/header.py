@@ -1,4 +1,4 @@
-"""What a network file says of its network; needs neither torch nor the weights."""
+"""Header of a network file. It can be read without torch and without the weights."""
 
 import json
 import os
@@ -15,18 +15,18 @@ _CURE = "it may be damaged: copy it again, or train the network again with domai
 
 @dataclass(frozen=True)
 class NetworkHeader:
-    """All that a network file holds beside weights.
+    """Contents of a network file, except the weights.
 
     Attributes
     ----------
     name : str
-        As the user named it.
+        Name that the user gave to ``create_network``.
     class_names : tuple of str, optional
     preprocessing : dict
-        What it expects of images, such as their ``side`` in px.
+        Fields of :class:`Preprocessing`, such as the ``side`` of the images in px.
     provenance : dict
-        Where it comes from: ``timm``, the name with which timm makes it, ``stem``, and how it was
-        trained, if it was.
+        Origin of the network: ``timm`` (its name in timm), ``stem``, and the parameters of the
+        training, if it was trained.
     """
 
     name: str
@@ -36,35 +36,35 @@ class NetworkHeader:
 
     @property
     def n_classes(self) -> int | None:
-        """None where the classes are those of timm's weights."""
+        """Number of classes; None if the network has the classes of timm's weights."""
         return None if self.class_names is None else len(self.class_names)
 
     def texts(self) -> dict[str, str]:
-        """Metadata of a ``.safetensors`` file."""
+        """Header as metadata of a ``.safetensors`` file."""
         return {"format": NETWORK_FORMAT, "version": _VERSION, "network": json.dumps(asdict(self))}
 
     @classmethod
     def from_texts(cls, texts: Mapping[str, str], path: str | os.PathLike[str]) -> "NetworkHeader":
-        """What :meth:`texts` gave, from the file ``path``."""
+        """Header from the metadata of the file ``path``."""
         if not is_network(texts):
             raise FileFormatError(
-                f"{path} is no network of domaincal; train one with domaincal train."
+                f"{path} is not a network file of domaincal; train one with domaincal train."
             )
         if texts.get("version") != _VERSION:
             raise FileFormatError(
-                f"{path} is of version {texts.get('version')} of the format, this domaincal reads "
-                f"{_VERSION}; upgrade domaincal."
+                f"{path} has version {texts.get('version')} of the format, but this domaincal "
+                f"reads version {_VERSION}; upgrade domaincal."
             )
         with decoding(path, _CURE):
-            written = json.loads(_part(texts, "network", str))
-            provenance = _part(written, "provenance", dict)
-            preprocessing = _part(written, "preprocessing", dict)
-            _part(preprocessing, "side", int)
+            header = json.loads(_entry(texts, "network", str))
+            provenance = _entry(header, "provenance", dict)
+            preprocessing = _entry(header, "preprocessing", dict)
+            _entry(preprocessing, "side", int)
             for key in ("timm", "stem"):
-                _part(provenance, key, str)
-            names = _part(written, "class_names", list | None)
+                _entry(provenance, key, str)
+            names = _entry(header, "class_names", list | None)
             return cls(
-                name=_part(written, "name", str),
+                name=_entry(header, "name", str),
                 class_names=None if names is None else tuple(map(str, names)),
                 preprocessing=preprocessing,
                 provenance=provenance,
@@ -72,14 +72,14 @@ class NetworkHeader:
 
 
 def is_network(texts: Mapping[str, str]) -> bool:
-    """Whether the metadata of a ``.safetensors`` file are those of a network."""
+    """Whether the metadata of a ``.safetensors`` file belong to a network."""
     return texts.get("format") == NETWORK_FORMAT
 
 
-def _part(written: Any, key: str, kind: Any) -> Any:
-    """An entry of the header; the errors become those of the file."""
-    if not isinstance(written, Mapping) or key not in written:
+def _entry(header: Any, key: str, expected: Any) -> Any:
+    """Entry of the header; raise a ValueError if it is missing or has another type."""
+    if not isinstance(header, Mapping) or key not in header:
         raise ValueError(f"its header has no {key!r}")
-    if not isinstance(written[key], kind):
-        raise ValueError(f"{key!r} of its header is a {type(written[key]).__name__}")
-    return written[key]
+    if not isinstance(header[key], expected):
+        raise ValueError(f"{key!r} of its header is a {type(header[key]).__name__}")
+    return header[key]

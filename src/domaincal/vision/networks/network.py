@@ -12,21 +12,21 @@ from domaincal.vision.networks.preprocessing import Preprocessing
 
 
 class Network:
-    """A module that gives logits and, on the way, features: what enters its last layer.
+    """A module that returns logits, and whose last layer's input are the features.
 
     Parameters
     ----------
     module : torch.nn.Module
-        From a batch of images to logits.
+        Module that maps a batch of images to logits.
     layer : str
-        The name of the last layer, as in ``module.named_modules()``. What enters it, flattened,
-        are the features.
+        Name of the last layer, as in ``module.named_modules()``. The features are its input,
+        flattened.
     preprocessing : Preprocessing, optional
-        Needed for images that are not tensors yet.
+        How to turn images into the input of the module. It is needed for an :class:`ImageSet`.
     name : str, default "network"
     class_names : sequence of str, optional
     provenance : mapping, optional
-        Where it comes from.
+        Origin of the network, as JSON values.
 
     Examples
     --------
@@ -52,14 +52,14 @@ class Network:
         if not isinstance(module, nn.Module) or isinstance(module, torch.jit.ScriptModule):
             raise InputError(
                 f"module must be a torch.nn.Module that is not compiled by torch.jit, got "
-                f"{type(module).__name__}; pass the module that it was made of."
+                f"{type(module).__name__}; pass the original module."
             )
         layers = dict(module.named_modules())
         if layer not in layers or not layer:
-            known = [own for own, part in layers.items() if isinstance(part, nn.Linear)]
+            linear = [own for own, part in layers.items() if isinstance(part, nn.Linear)]
             raise InputError(
-                f"the network has no layer {layer!r}; name its last one, perhaps one of "
-                f"{', '.join(known[-5:]) or 'module.named_modules()'}."
+                f"the network has no layer {layer!r}; name its last layer, perhaps one of "
+                f"{', '.join(linear[-5:]) or 'module.named_modules()'}."
             )
         self.module = module
         self.layer = layer
@@ -72,8 +72,8 @@ class Network:
         return f"Network({self.name!r}, layer={self.layer!r})"
 
     def to(self, device: torch.device | str) -> "Network":
-        """The same network, moved there, and ready to be asked."""
-        # Images come with channels last; on the CPU, blocked layouts of torch's own are as fast.
+        """Move the module to a device, set eval mode, and return the network itself."""
+        # Images have their channels last. On the CPU, torch's own blocked layouts are as fast.
         if torch.device(device).type == "cuda":
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.module.to(device).eval()
@@ -83,78 +83,82 @@ class Network:
     def outputs(
         self, images: Tensor, precision: torch.dtype = torch.float32
     ) -> tuple[Tensor, Tensor]:
-        """Logits (float32) and features of a batch, as the module takes it, on its device.
+        """Logits (float32) and features of a batch, which is the input of the module.
 
-        All layers but the last work in ``precision``, the last one in float32: half precision would
-        leave three digits of a logit. A module whose weights are not float32 works as they are.
+        All layers except the last compute in ``precision``. The last layer computes in float32,
+        because half precision would leave three digits of a logit. A module whose weights are not
+        float32 computes in their type.
         """
-        caught: list[Tensor] = []
+        captured: list[Tensor] = []
         device = images.device.type
         mixed = precision != torch.float32 and self.dtype == torch.float32
-        if images.is_floating_point() or images.dtype == torch.uint8:  # others are no pixels
+        if images.is_floating_point() or images.dtype == torch.uint8:  # other types are not pixels
             images = images.to(self.dtype)
 
-        def last_layer(
+        def capture_input(
             layer: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any
         ) -> Any:
-            if not given or not isinstance(given[0], Tensor):
-                first = f"a {type(given[0]).__name__} first" if given else "no positional argument"
-                raise InputError(
-                    f"the layer {self.layer!r} is called with {first}; features are what it is "
-                    "called with: call it as layer(features) in the module's forward, or name "
-                    "another layer."
-                )
-            caught.append(given[0])
+            captured.append(self._features(given))
             if not mixed:
                 return output
             with torch.autocast(device, enabled=False):
                 return layer.forward(given[0].float(), *given[1:], **named)
 
-        part = self.module.get_submodule(self.layer)
-        hook = part.register_forward_hook(last_layer, with_kwargs=True)
+        last_layer = self.module.get_submodule(self.layer)
+        hook = last_layer.register_forward_hook(capture_input, with_kwargs=True)
         try:
             with torch.autocast(device, precision, enabled=mixed):
                 logits = self.module(images)
         finally:
             hook.remove()
-        self._require_rows(logits, caught, len(images))
-        return logits.float(), caught[0].flatten(1)
+        self._check_outputs(logits, captured, len(images))
+        return logits.float(), captured[0].flatten(1)
 
-    def _require_rows(self, logits: Any, caught: list[Tensor], n: int) -> None:
-        """Refuse what is no row of logits and one of features for each image."""
-        if len(caught) != 1:
+    def _features(self, given: tuple[Any, ...]) -> Tensor:
+        """First positional argument of the last layer."""
+        if given and isinstance(given[0], Tensor):
+            return given[0]
+        first = f"a {type(given[0]).__name__} first" if given else "no positional argument"
+        raise InputError(
+            f"the layer {self.layer!r} is called with {first}, but its first argument must be the "
+            "features; call it as layer(features) in the module's forward, or name another layer."
+        )
+
+    def _check_outputs(self, logits: Any, captured: list[Tensor], n: int) -> None:
+        """Raise an error unless there is one row of logits and of features for each image."""
+        if len(captured) != 1:
             raise InputError(
-                f"the layer {self.layer!r} was called {len(caught)} times for one batch; name the "
-                "last layer that the module calls, which it calls once."
+                f"the layer {self.layer!r} was called {len(captured)} times for one batch; name "
+                "the last layer of the module, which must be called once."
             )
         if not isinstance(logits, Tensor):
             raise InputError(
-                f"the network gives a {type(logits).__name__}, not logits alone; wrap it in a "
+                f"the network returns a {type(logits).__name__} instead of logits; wrap it in a "
                 "module whose forward returns them, such as self.inner(images)[0] or "
                 f"self.inner(images).logits, and name its layer 'inner.{self.layer}'."
             )
         if logits.ndim != 2 or len(logits) != n:
             raise InputError(
-                f"the network gives {tuple(logits.shape)} for {n} images; logits have the shape "
-                "(images, classes): wrap it in a module whose forward returns those."
+                f"the network returns the shape {tuple(logits.shape)} for {n} images, but logits "
+                "must have the shape (images, classes); wrap it in a module that returns those."
             )
-        if caught[0].ndim < 2 or len(caught[0]) != n:
+        if captured[0].ndim < 2 or len(captured[0]) != n:
             raise InputError(
-                f"{tuple(caught[0].shape)} enters the layer {self.layer!r} for {n} images; "
-                "features have a row for each image: name another layer."
+                f"the input of the layer {self.layer!r} has the shape {tuple(captured[0].shape)} "
+                f"for {n} images, but features must have one row per image; name another layer."
             )
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the weights: modules in half or double precision take images of that."""
-        kinds = (p.dtype for p in self.module.parameters() if p.dtype.is_floating_point)
-        return next(kinds, torch.float32)
+        """Floating-point type of the weights, which is also that of the images."""
+        dtypes = (p.dtype for p in self.module.parameters() if p.dtype.is_floating_point)
+        return next(dtypes, torch.float32)
 
     def checksum(self) -> str:
-        """Of all weights."""
+        """Hash of all weights."""
         digest = hashlib.sha256()
         for name, values in sorted(self.module.state_dict().items()):
-            if not isinstance(values, Tensor):  # what a module of the user's adds
+            if not isinstance(values, Tensor):  # extra state of a user's module
                 digest.update(f"{name} {values!r}\n".encode())
                 continue
             digest.update(f"{name} {tuple(values.shape)} {values.dtype}\n".encode())

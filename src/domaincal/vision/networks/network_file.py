@@ -1,4 +1,4 @@
-"""Networks in ``.safetensors`` files: weights as tensors, all else as JSON; nothing is executed."""
+"""Save and load networks as ``.safetensors`` files: weights as tensors, the rest as JSON."""
 
 import os
 from pathlib import Path
@@ -13,17 +13,19 @@ from domaincal.vision.networks.network import Network
 from domaincal.vision.networks.preprocessing import Preprocessing
 
 _CURE = (
-    "install the version of timm that made it (domaincal inspect tells that of a trained one), or "
-    "train it again"
+    "install the version of timm that wrote it (domaincal inspect shows the version for a trained "
+    "network), or train it again"
 )
 
 
 def require_savable(network: Network, path: str | os.PathLike[str]) -> Preprocessing:
-    """Refuse what could not be written, before there is anything to lose."""
+    """Raise an error, before any training, if the network cannot be saved to ``path``."""
     if network.preprocessing is None or "timm" not in network.provenance:
-        raise InputError(f"{network!r} is none of create_network; save its module with torch.")
+        raise InputError(
+            f"{network!r} was not made by create_network(); save its module with torch instead."
+        )
     if Path(path).suffix != ".safetensors":
-        raise InputError(f"{path} must end in .safetensors, which is what it will be.")
+        raise InputError(f"{path} must end in .safetensors; choose another name.")
     if not Path(path).parent.is_dir():
         raise InputError(f"there is no folder {Path(path).parent} to write {path}; create it.")
     return network.preprocessing
@@ -32,7 +34,7 @@ def require_savable(network: Network, path: str | os.PathLike[str]) -> Preproces
 def save_network(network: Network, path: str | os.PathLike[str]) -> None:
     """Write a network of :func:`create_network` to a ``.safetensors`` file.
 
-    The file has its weights, what it expects of images, its classes and where it comes from.
+    The file contains the weights, the preprocessing, the names of the classes and the provenance.
     """
     preprocessing = require_savable(network, path)
     header = NetworkHeader(
@@ -43,28 +45,28 @@ def save_network(network: Network, path: str | os.PathLike[str]) -> None:
 
 
 def load_network(path: str | os.PathLike[str]) -> Network:
-    """A network that :func:`save_network` or :func:`train` wrote."""
+    """Load a network that :func:`save_network` or :func:`train` has written."""
     if not Path(path).is_file():
-        raise InputError(f"there is no file {path}; give a network that domaincal train wrote.")
+        raise InputError(f"there is no file {path}; give a file that domaincal train has written.")
     weights, texts = read_tensors(path)
     header = NetworkHeader.from_texts(texts, path)
     with decoding(path, _CURE):
         try:
             preprocessing = Preprocessing.from_dict(header.preprocessing)
-            # By timm's name: what ours stands for may change.
+            # By its name in timm: the entries of ARCHITECTURES may change.
             network = create_network(
                 header.provenance["timm"], class_names=header.class_names,
                 side=preprocessing.side, stem=header.provenance["stem"],
             )  # fmt: skip
-        except InputError as error:  # the fault is the file's, not that of an argument
+        except InputError as error:  # the file is wrong, not an argument
             raise ValueError(str(error).rstrip(".")) from error
     state = {name: torch.from_numpy(values) for name, values in weights.items()}
     try:
         network.module.load_state_dict(state)
     except RuntimeError as error:
         raise FileFormatError(
-            f"the weights of {path} are not those of {header.provenance['timm']} as timm has it "
-            f"now ({str(error).splitlines()[-1].strip()}); {_CURE}."
+            f"the weights of {path} do not fit {header.provenance['timm']} of the installed timm "
+            f"({str(error).splitlines()[-1].strip()}); {_CURE}."
         ) from error
     network.name, network.preprocessing = header.name, preprocessing
     network.provenance = header.provenance

@@ -1,4 +1,4 @@
-"""What a network expects of images: the side, the part that it sees, the mean and the spread."""
+"""Resize, crop and normalise images for a network."""
 
 import functools
 from dataclasses import asdict, dataclass, fields
@@ -16,25 +16,26 @@ from domaincal.errors import InputError
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """From an image of any size to what a network takes.
+    """Parameters that turn an image of any size into the input of a network.
 
-    The shorter side is brought to ``side / crop`` px and the middle ``side x side`` px are cut out,
-    in 8 bits, as Pillow does it; the mean and the spread are taken out on the network's device. An
-    image that has the right size already is taken as it is.
+    Pillow resizes the shorter side to ``side / crop`` px and crops the central ``side x side`` px,
+    both in 8 bits. The mean is subtracted and the standard deviation divided out on the network's
+    device. An image that already has the right size is not resized.
 
     Attributes
     ----------
     side : int
+        Side of the network's input in px.
     crop : float
-        Part of the shorter side that is seen.
+        Fraction of the shorter side that is kept.
     interpolation : {"bilinear", "bicubic"}
     mean, std : (red, green, blue)
-        Of pixels in [0, 1].
+        Mean and standard deviation of pixels in [0, 1].
 
     Examples
     --------
     >>> import numpy as np
-    >>> Preprocessing(side=64).cut(np.zeros((100, 80, 3), np.uint8)).shape
+    >>> Preprocessing(side=64).resize_and_crop(np.zeros((100, 80, 3), np.uint8)).shape
     (64, 64, 3)
     """
 
@@ -50,7 +51,7 @@ class Preprocessing:
         for name, values in (("mean", self.mean), ("std", self.std)):
             if np.shape(values) != (3,) or not np.isfinite(np.array(values, float)).all():
                 raise InputError(
-                    f"{name} must be three numbers, of red, green and blue, got {values!r}."
+                    f"{name} must be three numbers, for red, green and blue, got {values!r}."
                 )
         if min(self.std) <= 0:
             raise InputError(f"std must be above 0, got {self.std!r}; pixels are divided by it.")
@@ -58,20 +59,20 @@ class Preprocessing:
             raise InputError(f"crop must be in (0, 1], got {self.crop!r}.")
 
     @classmethod
-    def of_timm(cls, config: dict[str, Any], *, side: int | None = None) -> "Preprocessing":
-        """As a network of timm's says, but for images of another size, which are seen whole."""
-        own = int(config["input_size"][-1])
-        usual = config["interpolation"] in ("bilinear", "bicubic")
+    def from_timm(cls, config: dict[str, Any], *, side: int | None = None) -> "Preprocessing":
+        """Preprocessing of a network of timm. With another ``side``, images are not cropped."""
+        default_side = int(config["input_size"][-1])
+        known = config["interpolation"] in ("bilinear", "bicubic")
         return cls(
-            side=side or own,
-            crop=float(config["crop_pct"]) if side in (None, own) else 1.0,
-            interpolation=config["interpolation"] if usual else "bicubic",
+            side=side or default_side,
+            crop=float(config["crop_pct"]) if side in (None, default_side) else 1.0,
+            interpolation=config["interpolation"] if known else "bicubic",
             mean=tuple(config["mean"]),
             std=tuple(config["std"]),
         )
 
-    def cut(self, image: Array) -> Array:
-        """One image, uint8 of shape (height, width, 3), as uint8 of shape (side, side, 3)."""
+    def resize_and_crop(self, image: Array) -> Array:
+        """Resize and crop an image, uint8 of shape (height, width, 3), to (side, side, 3)."""
         height, width = image.shape[:2]
         if (height, width) == (self.side, self.side):
             return image
@@ -85,27 +86,27 @@ class Preprocessing:
         return np.asarray(resized.crop((left, top, left + self.side, top + self.side)))
 
     def normalise(self, images: Tensor) -> Tensor:
-        """From uint8 of shape (n, side, side, 3) to float32 of shape (n, 3, side, side)."""
+        """Normalise images, uint8 of shape (n, side, side, 3), to float32 (n, 3, side, side)."""
         mean, std = _on_device((self.mean, self.std), images.device) * 255
-        # Channels stay last in memory: that is what fast convolutions read.
-        normal: Tensor = (images.float() - mean) / std
-        return normal.permute(0, 3, 1, 2)
+        # Channels stay last in memory, the layout of the fast convolutions.
+        normalised: Tensor = (images.float() - mean) / std
+        return normalised.permute(0, 3, 1, 2)
 
     def to_dict(self) -> dict[str, Any]:
-        """For a file."""
+        """Fields as JSON values."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, written: dict[str, Any]) -> "Preprocessing":
-        """What :meth:`to_dict` wrote."""
-        missing = [f.name for f in fields(cls) if f.name not in written]
-        if missing:  # a default would be a guess
+    def from_dict(cls, values: dict[str, Any]) -> "Preprocessing":
+        """Preprocessing from the result of :meth:`to_dict`; all fields must be present."""
+        missing = [f.name for f in fields(cls) if f.name not in values]
+        if missing:
             raise ValueError(f"the preprocessing has no {missing[0]!r}")
-        return cls(**{**written, "mean": tuple(written["mean"]), "std": tuple(written["std"])})
+        return cls(**{**values, "mean": tuple(values["mean"]), "std": tuple(values["std"])})
 
 
 @functools.lru_cache(maxsize=16)
 def _on_device(values: tuple[tuple[float, ...], ...], device: torch.device) -> Tensor:
-    """Sent once: a GPU that is sent numbers with every batch waits for each."""
-    with torch.inference_mode(False):  # kept for whoever comes next
+    """Values as a cached tensor: sending them with every batch would make a GPU wait."""
+    with torch.inference_mode(False):  # later callers may need gradients
         return torch.tensor(values, device=device)

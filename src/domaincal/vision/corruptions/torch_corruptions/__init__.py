@@ -1,7 +1,7 @@
 """The 15 corruptions for batches of images in torch, on any device.
 
-Each is a function of images, random numbers and constants. Images are float32 of shape
-(n, 3, height, width) in grey levels from 0 to 255; what is returned may lie outside.
+Each corruption is a function of images, random numbers and constants. Images are float32 of shape
+(n, 3, height, width) in grey levels from 0 to 255; the results may lie outside that range.
 """
 
 from collections.abc import Callable
@@ -10,8 +10,11 @@ import torch
 from torch import Tensor
 
 from domaincal.vision.corruptions.torch_corruptions import blur, digital, jpeg, noise, weather
-from domaincal.vision.corruptions.torch_corruptions.constants import constants_of
-from domaincal.vision.corruptions.torch_corruptions.random_numbers import Random, salt_of
+from domaincal.vision.corruptions.torch_corruptions.constants import published_constants
+from domaincal.vision.corruptions.torch_corruptions.random_numbers import (
+    PerImageRandom,
+    stable_hash,
+)
 
 _FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "gaussian_noise": noise.gaussian_noise,
@@ -31,34 +34,36 @@ _FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "jpeg_compression": jpeg.jpeg_compression,
 }
 
-# Values of pixels that are worked on at a time: memory stays below about 60 bytes for each. On a
-# GPU more of them hide the time it takes to start a kernel; on a CPU fewer stay in its cache.
-_VALUES = {"cpu": 1 << 20}
-_VALUES_ELSEWHERE = 1 << 23
+#: Number of pixel values that are processed at a time, by type of device. Each takes up to about 60
+#: bytes of memory. Large chunks hide the launch time of kernels on a GPU; small ones fit into the
+#: cache of a CPU.
+CHUNK_VALUES = {"cpu": 1 << 20, "cuda": 1 << 23}
 
 
-def corrupt_batch(images: Tensor, name: str, severity: int, seed: int, table: str) -> Tensor:
+def corrupt_batch(
+    images: Tensor, name: str, severity: int, random_state: int, table: str
+) -> Tensor:
     """Corrupt images, uint8 of shape (n, height, width, 3), with the constants of a table."""
-    function, constants = _FUNCTIONS[name], constants_of(table, name, severity)
-    salt = salt_of(seed, name, severity)
-    made = torch.empty_like(images, memory_format=torch.contiguous_format)
-    values = _VALUES.get(images.device.type, _VALUES_ELSEWHERE)
-    size = max(1, values // images[0].numel()) if len(images) else 1
+    function, constants = _FUNCTIONS[name], published_constants(table, name, severity)
+    salt = stable_hash(random_state, name, severity)
+    corrupted = torch.empty_like(images, memory_format=torch.contiguous_format)
+    n_values = CHUNK_VALUES[images.device.type]
+    size = max(1, n_values // images[0].numel()) if len(images) else 1
     for start in range(0, len(images), size):
-        part = images[start : start + size]
+        chunk = images[start : start + size]
         levels = function(
-            part.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format),
-            Random(part, salt),
+            chunk.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format),
+            PerImageRandom(chunk, salt),
             *constants,
         )
-        made[start : start + size] = _bytes(levels).permute(0, 2, 3, 1)
-    return made
+        corrupted[start : start + size] = _to_uint8(levels).permute(0, 2, 3, 1)
+    return corrupted
 
 
-def _bytes(levels: Tensor) -> Tensor:
-    """Cut off the fraction, as the published programs do.
+def _to_uint8(levels: Tensor) -> Tensor:
+    """Round grey levels down, as the published programs do.
 
-    Whole numbers of which rounding took a little away are kept: flat parts of an image would
-    otherwise lose a grey level on one device, or in one company, and not in another.
+    The small offset keeps integers that rounding errors have moved just below themselves.
+    Otherwise flat parts of an image would lose a grey level on some devices or in some batches.
     """
     return levels.clamp(0, 255).add_(2.0**-10).to(torch.uint8)

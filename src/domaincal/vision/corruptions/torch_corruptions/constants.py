@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 
-def constants_of(table: str, name: str, severity: int) -> tuple[float, ...]:
-    """The numbers of a corruption; ``constants.json`` says what they mean.
+def published_constants(table: str, name: str, severity: int) -> tuple[float, ...]:
+    """Constants of a corruption; ``constants.json`` explains them.
 
     Examples
     --------
-    >>> constants_of("cifar", "fog", 2)
+    >>> published_constants("cifar", "fog", 2)
     (0.5, 3)
     """
     row = _tables()[table][name][severity - 1]

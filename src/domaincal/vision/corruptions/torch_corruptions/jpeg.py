@@ -1,4 +1,4 @@
-"""What JPEG loses, by the arithmetic of libjpeg: 4:2:0, the standard tables, smooth chroma."""
+"""JPEG compression with the arithmetic of libjpeg: 4:2:0, standard tables, smooth chroma."""
 
 import functools
 
@@ -7,10 +7,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from domaincal.vision.corruptions.torch_corruptions import linear
-from domaincal.vision.corruptions.torch_corruptions.random_numbers import Random
+from domaincal.vision.corruptions.torch_corruptions.random_numbers import PerImageRandom
+from domaincal.vision.corruptions.torch_corruptions.separable_filters import (
+    apply_separable,
+    to_device,
+)
 
-# Annex K of the standard.
+# Quantisation tables of annex K of the standard.
 _LUMINANCE = (
     (16, 11, 10, 16, 24, 40, 51, 61),
     (12, 12, 14, 19, 26, 58, 60, 55),
@@ -31,51 +34,51 @@ _CHROMINANCE = (
     (99, 99, 99, 99, 99, 99, 99, 99),
     (99, 99, 99, 99, 99, 99, 99, 99),
 )
-# Halves are rounded up although the sums of floats may be a little short of them.
+# Offset that rounds halves up even if rounding errors have made them slightly smaller.
 _HALF = 0.5 + 2.0**-12
 
 
-def jpeg_compression(x: Tensor, random: Random, quality: int) -> Tensor:
-    """Compress and decompress."""
+def jpeg_compression(x: Tensor, random: PerImageRandom, quality: int) -> Tensor:
+    """Compress and decompress the images."""
     del random
     height, width = x.shape[-2:]
     red, green, blue = x.unbind(1)
-    luma = _rounded(0.299 * red + 0.587 * green + 0.114 * blue)
+    luma = _round(0.299 * red + 0.587 * green + 0.114 * blue)
     chroma = torch.stack([
-        _rounded(-0.168735892 * red - 0.331264108 * green + 0.5 * blue + 128),
-        _rounded(0.5 * red - 0.418687589 * green - 0.081312411 * blue + 128),
+        _round(-0.168735892 * red - 0.331264108 * green + 0.5 * blue + 128),
+        _round(0.5 * red - 0.418687589 * green - 0.081312411 * blue + 128),
     ], dim=1)  # fmt: skip
-    luma = _quantised(_padded(luma[:, None], 16, 16), quality, chroma=False)[:, 0, :height, :width]
-    small = _halved(_padded(chroma, 2, 16))
-    small = _quantised(_padded(small, 8, 8), quality, chroma=True)
+    luma = _quantise(_pad(luma[:, None], 16, 16), quality, chroma=False)[:, 0, :height, :width]
+    small = _halve(_pad(chroma, 2, 16))
+    small = _quantise(_pad(small, 8, 8), quality, chroma=True)
     small = small[:, :, : (height + 1) // 2, : (width + 1) // 2]
-    blue_part, red_part = (_doubled(small)[:, :, :height, :width] - 128).unbind(1)
+    blue_part, red_part = (_double(small)[:, :, :height, :width] - 128).unbind(1)
     return torch.stack([
-        luma + _rounded(1.402 * red_part),
-        luma + _rounded(-0.344136286 * blue_part - 0.714136286 * red_part),
-        luma + _rounded(1.772 * blue_part),
+        luma + _round(1.402 * red_part),
+        luma + _round(-0.344136286 * blue_part - 0.714136286 * red_part),
+        luma + _round(1.772 * blue_part),
     ], dim=1)  # fmt: skip
 
 
-def _rounded(x: Tensor) -> Tensor:
+def _round(x: Tensor) -> Tensor:
     return (x + _HALF).floor_()
 
 
-def _padded(x: Tensor, rows: int, columns: int) -> Tensor:
-    """Repeat the last row and column up to a multiple."""
+def _pad(x: Tensor, rows: int, columns: int) -> Tensor:
+    """Repeat the last row and column until the sides are multiples of ``rows`` and ``columns``."""
     height, width = x.shape[-2:]
     return functional.pad(x, (0, -width % columns, 0, -height % rows), mode="replicate")
 
 
-def _halved(x: Tensor) -> Tensor:
-    """Means of 2 x 2 pixels; halves go down and up in turn, so as not to drift."""
+def _halve(x: Tensor) -> Tensor:
+    """Means of 2 x 2 pixels; halves are rounded down and up in turn, to avoid a drift."""
     sums = x[:, :, ::2, ::2] + x[:, :, 1::2, ::2] + x[:, :, ::2, 1::2] + x[:, :, 1::2, 1::2]
     bias = torch.arange(sums.shape[-1], device=x.device) % 2 + 1
     return ((sums + bias) / 4).floor_()
 
 
-def _doubled(x: Tensor) -> Tensor:
-    """Each pixel becomes 2 x 2, 3/4 its own and 1/4 of the neighbour along each axis."""
+def _double(x: Tensor) -> Tensor:
+    """Enlarge by 2: along each axis, 3/4 of the pixel and 1/4 of its neighbour."""
     n, channels, height, width = x.shape
     edged = functional.pad(x, (0, 0, 1, 1), mode="replicate")
     rows = torch.stack([3 * x + edged[:, :, :-2], 3 * x + edged[:, :, 2:]], dim=3)
@@ -86,29 +89,29 @@ def _doubled(x: Tensor) -> Tensor:
     return torch.stack([left, right], dim=4).reshape(n, channels, 2 * height, 2 * width)
 
 
-def _quantised(x: Tensor, quality: int, *, chroma: bool) -> Tensor:
-    """Round the cosine coefficients of blocks of 8 x 8 to multiples of the table."""
+def _quantise(x: Tensor, quality: int, *, chroma: bool) -> Tensor:
+    """Round the cosine coefficients of 8 x 8 blocks to multiples of the table's entries."""
     height, width = x.shape[-2:]
-    rows, columns = _cosines(height, x.device), _cosines(width, x.device)
-    table = _table(quality, chroma, x.device).repeat(height // 8, width // 8)
-    # libjpeg has the coefficients in eighths when it rounds them to multiples.
-    eighths = _rounded(linear.separable(x - 128, rows, columns).mul_(8))
+    rows, columns = _cosine_matrix(height, x.device), _cosine_matrix(width, x.device)
+    table = _quantisation_table(quality, chroma, x.device).repeat(height // 8, width // 8)
+    # libjpeg stores the coefficients in eighths when it quantises them.
+    eighths = _round(apply_separable(x - 128, rows, columns).mul_(8))
     counts = (eighths.abs() / (8 * table)).add_(_HALF).floor_()
-    back = linear.separable(counts.mul_(table).mul_(eighths.sign()), rows.T, columns.T)
-    return _rounded(back.add_(128)).clamp_(0, 255)
+    decoded = apply_separable(counts.mul_(table).mul_(eighths.sign()), rows.T, columns.T)
+    return _round(decoded.add_(128)).clamp_(0, 255)
 
 
 @functools.lru_cache(maxsize=64)
-def _cosines(size: int, device: torch.device) -> Tensor:
-    """The transform of every 8 pixels, as one matrix."""
+def _cosine_matrix(size: int, device: torch.device) -> Tensor:
+    """Matrix of the cosine transform of each block of 8 pixels."""
     k = np.arange(8)
     block = np.cos(np.pi * (2 * k + 1) * k[:, None] / 16) / 2
     block[0] /= np.sqrt(2)
-    return linear.on_device(np.kron(np.eye(size // 8), block), device)
+    return to_device(np.kron(np.eye(size // 8), block), device)
 
 
 @functools.lru_cache(maxsize=64)
-def _table(quality: int, chroma: bool, device: torch.device) -> Tensor:
+def _quantisation_table(quality: int, chroma: bool, device: torch.device) -> Tensor:
     scale = 5000 // quality if quality < 50 else 200 - 2 * quality
     base = np.array(_CHROMINANCE if chroma else _LUMINANCE)
-    return linear.on_device(np.clip((base * scale + 50) // 100, 1, 255), device)
+    return to_device(np.clip((base * scale + 50) // 100, 1, 255), device)

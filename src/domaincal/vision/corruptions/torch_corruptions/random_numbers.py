@@ -1,8 +1,7 @@
-"""Random numbers that depend on an image and a place in it, on nothing else.
+"""Random numbers that depend only on an image and a position in it.
 
-A number is the hash (splitmix64) of the image's key and a counter. So it is the same on every
-device, for any company in the batch and for any division into batches, which a generator that
-hands out one number after the other cannot give.
+A number is the splitmix64 hash of the image's key and a counter. So it is the same on every device
+and for every batch. A sequential generator cannot give that.
 """
 
 import hashlib
@@ -11,54 +10,55 @@ import math
 import torch
 from torch import Tensor
 
-# Of splitmix64, as signed numbers, since torch multiplies those; they wrap around alike.
+# Constants of splitmix64 as signed integers, because torch does not multiply unsigned ones of 64
+# bits. Both wrap around in the same way.
 _GAMMA = 0x9E3779B97F4A7C15 - (1 << 64)
 _FIRST = 0xBF58476D1CE4E5B9 - (1 << 64)
 _SECOND = 0x94D049BB133111EB - (1 << 64)
-# Streams of one image are this far apart: more numbers than any image takes.
+# Distance between the streams of an image: more numbers than any image needs.
 _STREAM = 1 << 40
 
 
-class Random:
-    """Random numbers of n images.
+class PerImageRandom:
+    """Random numbers of n images, which depend on the pixels of each image.
 
     Parameters
     ----------
     images : tensor of uint8, shape (n, height, width, 3)
     salt : int
-        What else the numbers depend on, 64 bits; see :func:`salt_of`.
+        Signed integer of 64 bits that the numbers also depend on; see :func:`stable_hash`.
     """
 
     def __init__(self, images: Tensor, salt: int) -> None:
         pixels = images.reshape(len(images), -1).to(torch.int64)
-        weights = _mixed(_counters(pixels.shape[1], 0, images.device))
-        # A sum of integers that wraps around has no order: any device gives the same.
-        self._keys = _mixed(pixels.mul_(weights).sum(dim=1) + salt)
+        weights = _mix(_counters(pixels.shape[1], 0, images.device))
+        # A sum of integers that wraps around does not depend on the order: all devices agree.
+        self._keys = _mix(pixels.mul_(weights).sum(dim=1) + salt)
 
     def uniform(self, *shape: int, stream: int = 0) -> Tensor:
-        """Between 0 and 1, both excluded; shape (n, *shape)."""
+        """Uniform numbers in the open interval (0, 1), shape (n, *shape)."""
         count = math.prod(shape)
-        both = torch.cat(self._halves((count + 1) // 2, stream), dim=1)
-        return both[:, :count].reshape(-1, *shape)
+        numbers = torch.cat(self._uniform_pairs((count + 1) // 2, stream), dim=1)
+        return numbers[:, :count].reshape(-1, *shape)
 
     def normal(self, *shape: int, stream: int = 0) -> Tensor:
-        """Standard normal numbers, by Box and Muller; shape (n, *shape)."""
+        """Standard normal numbers by the Box-Muller transform, shape (n, *shape)."""
         count = math.prod(shape)
-        u, v = self._halves((count + 1) // 2, stream)
+        u, v = self._uniform_pairs((count + 1) // 2, stream)
         radius = u.log_().mul_(-2).sqrt_()
         angle = v.mul_(2 * math.pi)
-        both = torch.cat([radius * angle.cos(), radius * angle.sin()], dim=1)
-        return both[:, :count].reshape(-1, *shape)
+        numbers = torch.cat([radius * angle.cos(), radius * angle.sin()], dim=1)
+        return numbers[:, :count].reshape(-1, *shape)
 
-    def _halves(self, count: int, stream: int) -> tuple[Tensor, Tensor]:
-        """Two uniform numbers out of each of ``count`` hashes."""
+    def _uniform_pairs(self, count: int, stream: int) -> tuple[Tensor, Tensor]:
+        """Two uniform numbers from each of ``count`` hashes."""
         bits = _counters(count, stream * _STREAM, self._keys.device)
-        bits = _mixed(bits + self._keys[:, None])
-        return _unit(bits >> 41), _unit(bits >> 9)
+        bits = _mix(bits + self._keys[:, None])
+        return _to_unit_interval(bits >> 41), _to_unit_interval(bits >> 9)
 
 
-def salt_of(*parts: object) -> int:
-    """One signed number of 64 bits for some values."""
+def stable_hash(*parts: object) -> int:
+    """Hash of some values as a signed integer of 64 bits, the same in every process."""
     digest = hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 
@@ -67,8 +67,11 @@ def _counters(count: int, first: int, device: torch.device) -> Tensor:
     return torch.arange(first + 1, first + 1 + count, device=device).mul_(_GAMMA)
 
 
-def _mixed(bits: Tensor) -> Tensor:
-    """The finisher of splitmix64, in place. Shifts of torch keep the sign, so it is masked."""
+def _mix(bits: Tensor) -> Tensor:
+    """Apply the finaliser of splitmix64 in place.
+
+    The masks turn torch's arithmetic shifts, which copy the sign, into logical ones.
+    """
     bits ^= (bits >> 30).bitwise_and_((1 << 34) - 1)
     bits *= _FIRST
     bits ^= (bits >> 27).bitwise_and_((1 << 37) - 1)
@@ -77,6 +80,6 @@ def _mixed(bits: Tensor) -> Tensor:
     return bits
 
 
-def _unit(bits: Tensor) -> Tensor:
-    """The middles of 2**23 equal parts of (0, 1): all of them are exact in float32."""
+def _to_unit_interval(bits: Tensor) -> Tensor:
+    """Midpoints of 2**23 equal parts of (0, 1); each is exact in float32."""
     return bits.bitwise_and_((1 << 23) - 1).to(torch.float32).add_(0.5).mul_(2.0**-23)

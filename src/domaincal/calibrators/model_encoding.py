@@ -1,0 +1,116 @@
+"""Learned values as JSON and tensors, for model files."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from domaincal._typing import Array
+from domaincal.calibrators.heads import KernelMap, NeighbourMap
+from domaincal.calibrators.score_maps import AveragedSteps, LineMap, StepMap
+from domaincal.calibrators.temperature_target import TemperatureTarget
+from domaincal.errors import InputError
+from domaincal.statistics import LinearMap
+
+# Dataclasses that a file may contain. The table is fixed: a file cannot import anything else.
+_PARTS: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (LinearMap, KernelMap, NeighbourMap, StepMap, AveragedSteps, LineMap,
+                TemperatureTarget)
+}  # fmt: skip
+
+
+def encode(value: Any, name: str, tensors: dict[str, Array]) -> Any:
+    """Convert a value to JSON; numeric arrays are added to ``tensors`` and replaced by their name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tensors = {}
+    >>> encode((1.5, np.arange(2)), "clip_", tensors)
+    {'tuple': [1.5, {'tensor': 'clip_.1'}]}
+    >>> list(tensors)
+    ['clip_.1']
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"float": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+
+    def encode_part(part: Any, key: object) -> Any:
+        return encode(part, f"{name}.{key}", tensors)
+
+    if isinstance(value, list | tuple):
+        parts = [encode_part(part, k) for k, part in enumerate(value)]
+        return parts if isinstance(value, list) else {"tuple": parts}
+    if isinstance(value, dict):
+        return {"dict": {str(key): encode_part(part, key) for key, part in value.items()}}
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "fiub":
+            tensors[name] = value
+            return {"tensor": name}
+        return {"texts": [str(text) for text in value.tolist()]}
+    if isinstance(value, pd.Series):
+        index = encode_part(np.asarray(value.index), "index")
+        return {"series": {"index": index, "values": encode_part(value.to_numpy(), "values"),
+                           "name": value.name, "index_name": value.index.name}}  # fmt: skip
+    if isinstance(value, pd.DataFrame):
+        return {"frame": {str(key): encode_part(value[key].to_numpy(), key) for key in value}}
+    if type(value).__name__ in _PARTS:
+        encoded = {f.name: encode_part(getattr(value, f.name), f.name) for f in fields(value)}
+        return {"part": type(value).__name__, "fields": encoded}
+    raise InputError(
+        f"{name}={value!r} cannot be saved: model files hold numbers and text only; use a "
+        "parameter of these types."
+    )
+
+
+def decode(value: Any, tensors: Mapping[str, Array]) -> Any:
+    """Inverse of :func:`encode`; raises ValueError or KeyError for other contents."""
+    if isinstance(value, list):
+        return [decode(part, tensors) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if "part" in value:
+        return _decode_part(value["part"], value["fields"], tensors)
+    ((tag, content),) = value.items()
+    if tag == "float":
+        return float(content)
+    if tag == "tuple":
+        return tuple(decode(part, tensors) for part in content)
+    if tag == "dict":
+        return {key: decode(part, tensors) for key, part in content.items()}
+    if tag == "tensor":
+        return tensors[content]
+    if tag == "texts":
+        return np.array(content, dtype=str)
+    if tag == "series":
+        index = pd.Index(decode(content["index"], tensors), name=content["index_name"])
+        return pd.Series(decode(content["values"], tensors), index=index, name=content["name"])
+    if tag == "frame":
+        return pd.DataFrame({key: decode(part, tensors) for key, part in content.items()})
+    raise ValueError(f"unknown content {tag!r}")
+
+
+def checksum(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> str:
+    """SHA-256 of a header, whose entries keep their order in the file, and of all tensors."""
+    digest = hashlib.sha256(json.dumps(header, allow_nan=False).encode())
+    for name in sorted(tensors):
+        values = np.ascontiguousarray(tensors[name])
+        digest.update(f"{name} {values.dtype.str} {values.shape}\n".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()
+
+
+def _decode_part(name: str, encoded: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
+    cls = _PARTS[name]
+    decoded = {key: decode(part, tensors) for key, part in encoded.items()}
+    if set(decoded) != {f.name for f in fields(cls)}:
+        raise ValueError(f"incomplete {name}")
+    return cls(**decoded)

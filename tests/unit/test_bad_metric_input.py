@@ -1,0 +1,100 @@
+"""Invalid arguments of metrics and of logits_from_*: one InputError names the argument."""
+
+import numpy as np
+import pytest
+
+import domaincal as dc
+
+METRICS = [
+    dc.expected_calibration_error,
+    dc.excess_calibration_error,
+    dc.negative_log_likelihood,
+    dc.brier_score,
+    dc.metrics.accuracy,
+    dc.reliability_curve,
+]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda m: m.__name__)
+def test_metrics_refuse_invalid_probabilities(metric):
+    good, y = np.array([[0.2, 0.8], [0.5, 0.5]]), [1, 0]
+    metric(good, y)
+    for p, message in [
+        ([[0.2, 0.8], [0.5, 0.6]], r"sum to 1 .* row 1 is .*softmax"),
+        ([[1.2, -0.2], [0.5, 0.5]], r">= 0 .* row 0"),
+        ([[np.nan, 1.0], [0.5, 0.5]], r"probabilities contains NaN \(row 0, column 0"),
+        ([0.2, 0.8], r"probabilities must have shape.*column_stack"),
+        (np.empty((0, 2)), r"probabilities is empty"),
+    ]:
+        with pytest.raises(dc.errors.InputError, match=message):
+            metric(p, y if len(p) else [])
+    with pytest.raises(dc.errors.InputError, match=r"labels contains 2"):
+        metric(good, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0.5, 1.5], [1, 0]), r"confidences contains 1.5 \(row 1\)"),
+        (([0.5, np.nan], [1, 0]), r"confidences contains nan"),
+        (([[0.5, 0.5]], [1, 0]), r"confidences must be 1-D"),
+        (([0.5, 0.5], [1, 2]), r"hits contains 2"),
+        (([0.5, 0.5], [1]), r"hits has 1 rows"),
+        (([], []), r"confidences is empty"),
+    ],
+)
+def test_metrics_refuse_invalid_confidences(arguments, message):
+    with pytest.raises(dc.errors.InputError, match=message):
+        dc.metrics.confidence_calibration_error(*arguments)
+
+
+@pytest.mark.parametrize("n_bins", [0, -1, 2.5, True, "15"])
+def test_metrics_refuse_an_invalid_number_of_bins(n_bins):
+    with pytest.raises(dc.errors.InputError, match="n_bins must be a whole number >= 1"):
+        dc.metrics.confidence_calibration_error([0.5], [1], n_bins=n_bins)
+
+
+def test_bin_sums_can_be_added_only_with_the_same_edges():
+    a, b = (dc.metrics.BinSums.from_confidences([0.5], [1], n_bins=m) for m in (5, 6))
+    assert sum([a, a]).n == 2.0
+    with pytest.raises(dc.errors.InputError, match="same edges"):
+        a + b
+    with pytest.raises(TypeError):
+        sum([a, 3])
+
+
+def test_the_floor_needs_integer_weights():
+    p, y = [[0.75, 0.25], [0.75, 0.25]], [0, 1]
+    repeated = dc.excess_calibration_error(p * 2, y * 2)
+    assert dc.excess_calibration_error(p, y, sample_weight=[2, 2]) == pytest.approx(repeated)
+    assert dc.expected_calibration_error(p, y, sample_weight=[0.5, 0.5]) == 0.25
+    sums = dc.metrics.BinSums.from_confidences([0.75, 0.75], [1, 0], sample_weight=[0.3, 0.3])
+    for chance in (sums.floor, sums.interval, sums.debiased_squared_error, sums.excess_error):
+        with pytest.raises(dc.errors.InputError, match=r"gives a bin 0\.6; use integer weights"):
+            chance()
+
+
+def test_logits_from_probabilities_are_logarithms_with_a_floor():
+    p = np.array([[0.2, 0.8], [1.0, 0.0]])
+    z = dc.logits_from_probabilities(p)
+    np.testing.assert_allclose(z, np.log([[0.2, 0.8], [1.0, 1e-12]]))
+    # The two cases that public packages tell apart by guessing.
+    with pytest.raises(dc.errors.InputError, match="sum to 1"):
+        dc.logits_from_probabilities([[0.2, 0.8], [0.5, 0.6]])
+    for floor in (0.0, 1.0, "x"):
+        with pytest.raises(dc.errors.InputError, match="floor must be a number > 0 and < 1"):
+            dc.logits_from_probabilities(p, floor=floor)
+
+
+def test_logits_from_scores_give_the_sigmoid():
+    s = np.array([-1.0, 0.0, 3.0])
+    p = (
+        dc.MaxSoftmax()
+        .fit(dc.logits_from_scores(s), [0, 1, 1])
+        .predict_proba(dc.logits_from_scores(s))
+    )
+    np.testing.assert_allclose(p[:, 1], 1 / (1 + np.exp(-s)))
+    for bad, message in [([[1.0, 2.0]], "1-D"), ([np.nan], "scores contains nan"), ([], "1-D"),
+                         (["a"], "real numbers"), ([1j], "Complex"), (None, "None")]:  # fmt: skip
+        with pytest.raises(dc.errors.InputError, match=message):
+            dc.logits_from_scores(bad)
