@@ -46,6 +46,7 @@ def code_lines(source: str) -> int:
 
 
 def part_of(path: Path, package: Path) -> str:
+    """Name of the part that a file belongs to."""
     first = path.relative_to(package).parts[0]
     if first == "datasets" and not (package / "vision").exists() and path.name not in NOT_IMAGES:
         return "vision"
@@ -171,6 +172,7 @@ print(sum(n == len(data) for n in calls))
 
 
 def main(source: Path) -> None:
+    """Print all measurements."""
     package = source / "domaincal"
     print(f"{'part':12} {'files':>6} {'lines':>7} {'code':>7}")
     for part, numbers in sizes(package).items():

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--format", "table_format", type=click.Choice(["text", "markdown", "latex", "csv"]),
-    default="text", show_default=True, help="Format of printed tables; files are written in all four.",
+    default="text", show_default=True,
+    help="Format of printed tables; files are written in all four formats.",
 )  # fmt: skip
 @click.option(
     "--device",

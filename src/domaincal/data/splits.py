@@ -77,15 +77,16 @@ def _balanced_groups(data: CalibrationData, rng: np.random.Generator) -> Array:
         raise InputError("all rows are in one group; by='group' needs at least two groups.")
     domain, domains = data.domain_codes
     n_domains = len(domains)
-    cells, counts = np.unique(group * n_domains + domain, return_counts=True)
-    starts = np.searchsorted(cells, np.arange(len(groups) + 1) * n_domains)
+    # Pairs of a group and a domain, sorted by group, with their numbers of rows.
+    pairs, counts = np.unique(group * n_domains + domain, return_counts=True)
+    starts = np.searchsorted(pairs, np.arange(len(groups) + 1) * n_domains)
     surplus = np.zeros(n_domains)  # rows of the first half minus rows of the second half
     first = np.zeros(len(groups), bool)
     for k in rng.permutation(len(groups)):
         own = slice(starts[k], starts[k + 1])
-        places, rows = cells[own] - k * n_domains, counts[own]
-        first[k] = surplus[places] @ rows <= 0
-        surplus[places] += rows if first[k] else -rows
+        own_domains, rows = pairs[own] - k * n_domains, counts[own]
+        first[k] = surplus[own_domains] @ rows <= 0
+        surplus[own_domains] += rows if first[k] else -rows
     if first.all():
         first[rng.integers(len(groups))] = False
     return np.asarray(first[group])

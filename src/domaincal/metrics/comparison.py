@@ -175,11 +175,13 @@ class MethodComparison(NamedTuple):
     def _verdict(self) -> str:
         """Which method is better on average, and whether most domains disagree."""
         if self.is_clear and self.difference > 0:
-            most = self.wins > self.losses
-            return f"is worse than {self.against}{' on average, but lower in most' if most else ''}"
-        verdict = "is better than" if self.is_clear else "does not differ clearly from"
-        most = self.losses > self.wins
-        return f"{verdict} {self.against}{' on average, but higher in most' if most else ''}"
+            verdict, disagree = "is worse than", self.wins > self.losses
+            most = "lower"
+        else:
+            verdict = "is better than" if self.is_clear else "does not differ clearly from"
+            disagree, most = self.losses > self.wins, "higher"
+        but = f" on average, but is {most} in most domains" if disagree else ""
+        return f"{verdict} {self.against}{but}"
 
 
 def compare_methods(

@@ -8,16 +8,16 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from functools import reduce
+from functools import cache, reduce
 from operator import add
 from typing import Any, TypeVar, cast
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result", bound=Any)
 
-# Small relative to the data, but large enough to amortise the start of a task.
-_BLOCK_BYTES = 1 << 22
+#: Size of a block: small relative to the data, large enough to amortise the start of a task.
+BLOCK_BYTES = 1 << 22
 
 
 def thread_count() -> int:
@@ -32,9 +32,12 @@ def thread_count() -> int:
     return min([cores, *(int(limit) for limit in limits if limit.isdigit() and int(limit) > 0)])
 
 
-def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = _BLOCK_BYTES) -> list[slice]:
-    """Consecutive slices of at most ``block_bytes`` each (at least one row) that cover all rows."""
-    size = max(1, block_bytes // max(row_bytes, 1))
+def row_blocks(n_rows: int, row_bytes: int, block_bytes: int | None = None) -> list[slice]:
+    """Consecutive slices that cover all rows: at most ``block_bytes``, and at least one row, each.
+
+    The default of ``block_bytes`` is :data:`BLOCK_BYTES`.
+    """
+    size = max(1, (block_bytes or BLOCK_BYTES) // max(row_bytes, 1))
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
@@ -44,7 +47,15 @@ def one_blas_thread() -> AbstractContextManager[object]:
     BLAS threads wait for each other by busy-waiting: on a busy machine they can take ten times as
     long as a single thread.
     """
-    return cast(AbstractContextManager[object], threadpool_limits(1, user_api="blas"))
+    return cast(AbstractContextManager[object], _blas_libraries().limit(limits=1))
+
+
+@cache
+def _blas_libraries() -> Any:
+    """Controller of the BLAS libraries of numpy and scipy; a search for them takes 10 ms."""
+    import scipy.linalg  # noqa: F401  (loads the library of scipy)
+
+    return ThreadpoolController().select(user_api="blas")
 
 
 class Workers:

@@ -1,4 +1,4 @@
-"""What a notebook shows of a calibrator."""
+"""HTML view of calibrators in notebooks."""
 
 from xml.etree import ElementTree
 
@@ -13,7 +13,7 @@ DATA = small_domains()
 
 
 def _show(calibrator):
-    """The card as a tree: broken markup is an error here."""
+    """HTML text and its parsed tree; invalid markup fails here."""
     html = calibrator._repr_html_()
     assert calibrator._repr_mimebundle_()["text/html"] == html
     return html, ElementTree.fromstring(html)
@@ -21,7 +21,7 @@ def _show(calibrator):
 
 @pytest.mark.parametrize("name", CALIBRATORS)
 @pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
-def test_every_fitted_calibrator_shows_what_it_has_learned(name):
+def test_the_view_of_a_fitted_calibrator_shows_its_learned_values(name):
     calibrator = fit(CALIBRATORS[name](), DATA)
     html, tree = _show(calibrator)
     facts = {row[0].text: row[1].text for row in tree.iter("tr")}
@@ -40,14 +40,14 @@ def test_every_fitted_calibrator_shows_what_it_has_learned(name):
     assert "nan" not in html
 
 
-def test_an_unfitted_calibrator_shows_its_parameters():
+def test_the_view_before_the_fit_is_that_of_scikit_learn():
     html = dc.TemperatureScaling()._repr_html_()
     assert "Not fitted" in html
     with config_context(display="text"):
         assert not hasattr(dc.TemperatureScaling(), "_repr_html_")
 
 
-def test_names_of_domains_cannot_break_out():
+def test_names_of_domains_are_escaped():
     names = np.where(DATA.domains == "domain-1", "<script>alert(1)</script>", DATA.domains)
     shown = dc.DomainTemperatureScaling().fit(DATA.logits, DATA.labels, domains=names)
     html, tree = _show(shown)
@@ -55,7 +55,7 @@ def test_names_of_domains_cannot_break_out():
     assert not list(tree.iter("script"))
 
 
-def test_of_many_domains_some_are_drawn():
+def test_at_most_30_domains_or_maps_are_drawn():
     data = small_domains(n_domains=45, n_rows=30)
     _, tree = _show(fit(dc.DomainTemperatureScaling(), data))
     assert len(list(tree.iter("circle"))) == 30
@@ -64,7 +64,7 @@ def test_of_many_domains_some_are_drawn():
     assert len(list(tree.iter("polyline"))) == 30
 
 
-def test_domains_that_are_not_used_are_hollow():
+def test_unused_domains_are_hollow_circles():
     names = np.where(np.arange(len(DATA)) < 3, "tiny", DATA.domains)
     with pytest.warns(dc.errors.SmallDomainWarning):
         fitted = dc.DomainTemperatureScaling().fit(DATA.logits, DATA.labels, domains=names)
@@ -73,7 +73,7 @@ def test_domains_that_are_not_used_are_hollow():
     assert "7, of which 1 not used" in html
 
 
-def test_the_drawing_is_the_right_way_up_and_in_order():
+def test_domains_are_drawn_in_the_order_of_their_temperatures_with_intervals():
     fitted = fit(dc.DomainTemperatureScaling(), DATA)
     _, tree = _show(fitted)
     across = [float(c.get("cx")) for c in tree.iter("circle")]
@@ -87,12 +87,15 @@ def test_the_drawing_is_the_right_way_up_and_in_order():
     ends = np.concatenate([np.log(t) - 1.96 * errors, np.log(t) + 1.96 * errors])
     expected = 244 * 2 * 1.96 * errors[t.idxmin()] / (ends.max() - ends.min())
     assert length == pytest.approx(expected, abs=0.2)
-    _, tree = _show(dc.IsotonicCalibration().fit(DATA.logits, DATA.labels))
+
+
+def test_maps_rise_from_the_bottom_left():
+    _, tree = _show(dc.IsotonicCalibration().fit(DATA))
     points = [p.split(",") for p in next(tree.iter("polyline")).get("points").split()]
-    assert float(points[0][1]) > float(points[-1][1])  # down the page is down the scale
+    assert float(points[0][1]) > float(points[-1][1])  # y grows downwards
 
 
-def test_a_temperature_at_its_bound_has_no_interval():
+def test_a_temperature_at_its_bound_is_shown_without_an_interval():
     with pytest.warns(dc.errors.BoundaryWarning):
         fitted = dc.TemperatureScaling().fit(DATA.logits, DATA.logits.argmax(axis=1))
     assert "at its bound" in _show(fitted)[0]
