@@ -41,6 +41,8 @@ layers: $(VENV)/.installed
 # Two workers on two cores: threads of BLAS and torch would only get in each other's way.
 tests bare: export OPENBLAS_NUM_THREADS := 1
 tests bare: export MKL_NUM_THREADS := 1
+# Threads of OpenMP wait without using a core.
+tests bare: export OMP_WAIT_POLICY := passive
 
 tests: $(VENV)/.installed
 	$(BIN)/pytest -n 2

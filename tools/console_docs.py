@@ -6,14 +6,21 @@ any; with ``--write`` it writes the output of the commands into the page.
 
 import argparse
 import difflib
+import importlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 
+# Imported before the first fork, so that no command spends time on it.
+_PRELOADED = ("domaincal.cli", "domaincal.evaluation", "domaincal.kernels.numba_kernels")
 _BLOCK = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
+# Words and quoted strings, up to the first operator of the shell.
+_WORDS = r"""(?:[^'"|;&<>]|'[^']*'|"[^"]*")"""
 # A block whose first line is a comment with a file name is written to that file.
 _FILE = re.compile(r"```(?:toml|python)\n(# ([\w.-]+\.\w+)\n.*?)```", re.DOTALL)
 
@@ -31,13 +38,45 @@ def _run_block(block: str, folder: str) -> str:
 
 
 def _output(command: str, folder: str) -> str:
+    """Standard output and error of a shell command.
+
+    A leading ``domaincal`` runs in a fork of this process, which has imported the library. The
+    shell gets its output and exit status, and runs the rest of the command (``| tail -n 2``).
+    """
+    first, rest = re.fullmatch(rf"({_WORDS}*)(.*)", command, re.DOTALL).groups()
+    if first.startswith("domaincal "):
+        status = _run_in_fork(shlex.split(first)[1:], folder)
+        command = f"(cat .stdout; cat .stderr >&2; exit {status}) {rest}"
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, text=True, check=False, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        env={**os.environ, "PATH": path, "OPENBLAS_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "PATH": path},
     )  # fmt: skip
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+
+
+def _run_in_fork(arguments: list[str], folder: str) -> int:
+    """Exit status of ``domaincal``; its output is in the files .stdout and .stderr."""
+    from domaincal.cli import main as domaincal
+
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        for descriptor, name in enumerate([os.devnull, ".stdout", ".stderr"]):
+            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC), descriptor)
+        status = 1
+        try:
+            domaincal(arguments, prog_name="domaincal")
+        except SystemExit as exit_:
+            status = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def main() -> int:
@@ -46,6 +85,9 @@ def main() -> int:
     parser.add_argument("page", type=Path)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when numpy is imported
+    for module in _PRELOADED:
+        importlib.import_module(module)
     old = options.page.read_text()
     with tempfile.TemporaryDirectory() as folder:
         new = rendered(old, folder)

@@ -1,7 +1,7 @@
-"""Files of the current format version, kept for good: ``python tests/archives/make.py v1``.
+"""Write files of the current format versions: ``python tests/archives/make.py v2``.
 
-Run once for every new version of a format, never again for an old one. The predictions in
-``expected.npz`` are those of the code that wrote the models.
+Run it once for each new version of a format; folders of earlier versions are never written again.
+``expected.npz`` holds the predictions of the code that wrote the models.
 """
 
 import sys
@@ -29,11 +29,13 @@ MODELS = {
 
 
 def main(folder: Path) -> None:
-    """Write data in all formats, every model, and what the models predict."""
+    """Write data in all formats, all models, and the predictions of the models."""
+    folder.mkdir()
     made, _ = dc.make_multi_domain(3, 40, 3, 2, random_state=0)
     data = dc.CalibrationData(
         made.logits, labels=made.labels, features=made.features, domains=made.domains,
         groups=np.arange(len(made)) % 40, class_names=("ant", "bee", "cat"),
+        feature_names=("width", "height"),
         provenance={"made by": "tests/archives/make.py"},
     )  # fmt: skip
     for name in ("scores.npz", "scores.parquet", "scores.csv"):
@@ -42,10 +44,8 @@ def main(folder: Path) -> None:
         dc.Store(folder / "scores").append(part)
     expected = {}
     for name, model in MODELS.items():
-        model.fit(data.logits, data.labels, features=data.features, domains=data.domains)
-        model.save(folder / f"{name}.safetensors")
-        given = {"features": data.features, "domains": data.domains}
-        expected[name] = model.predict_confidence(data.logits, **given)
+        model.fit(data).save(folder / f"{name}.safetensors")
+        expected[name] = model.predict_confidence(data)
     np.savez(folder / "expected.npz", **expected)
 
 

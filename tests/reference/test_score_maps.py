@@ -137,7 +137,7 @@ def test_top_label_is_the_literal_method(make, literal, ties, seed):
 @every_method
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_vs_rest_is_the_literal_method(make, literal, seed, monkeypatch):
-    monkeypatch.setattr(score_calibrator, "_CLASSES_AT_A_TIME", 2)
+    monkeypatch.setattr(score_calibrator, "CLASSES_PER_BLOCK", 2)
     z, y = _problem(seed)
     new, _ = _problem(seed + 100, n=20)
     maps = [literal(_softmax(z)[:, k].tolist(), (y == k).tolist()) for k in range(3)]

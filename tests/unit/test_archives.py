@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 import domaincal as dc
+from domaincal.calibrators import model_file
+from domaincal.io import store_meta
 
 ARCHIVES = sorted(p for p in (Path(__file__).parents[1] / "archives").glob("v*"))
 MODELS = [p for folder in ARCHIVES for p in sorted(folder.glob("*.safetensors"))]
 
 
 def test_every_version_has_files():
-    assert ARCHIVES
+    newest = max(model_file.VERSION, store_meta.VERSION)
+    assert [folder.name for folder in ARCHIVES] == [f"v{k + 1}" for k in range(newest)]
     assert len(MODELS) >= 11 * len(ARCHIVES)
 
 
@@ -28,6 +31,7 @@ def test_data_of_earlier_versions_can_be_read(folder, name):
     np.testing.assert_array_equal(data.domains, made.domains)
     np.testing.assert_array_equal(data.groups, np.arange(len(made)) % 40)
     assert data.class_names == ("ant", "bee", "cat")
+    assert data.feature_names == (None if folder.name == "v1" else ("width", "height"))
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda p: f"{p.parent.name}-{p.stem}")

@@ -121,7 +121,7 @@ def test_invalid_options_of_synthetic_data_are_refused():
 def test_rows_are_selected_by_number_or_mask():
     assert len(DATA.select([2, 0])) == 2
     assert len(DATA.select(DATA.domains == "domain-1")) == 80
-    for rows, message in [([], "empty"), ([999], "do not fit"), ([True], "do not fit"),
+    for rows, message in [([], "empty"), ([999], "do not match"), ([True], "do not match"),
                           ("domain-1", "row numbers, a mask")]:  # fmt: skip
         with pytest.raises(dc.errors.InputError, match=message):
             DATA.select(rows)

@@ -1,4 +1,4 @@
-"""Arguments of fit and predict: one CalibrationData, data frames, names of classes and features."""
+"""CalibrationData and data frames as arguments of fit and predict; names of their columns."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ CLASSES = ("ant", "bee", "cat", "dog", "elk")
 FEATURES = ("width", "height", "depth", "weight")
 
 
-def _named():
+def _data_with_names():
     return dc.CalibrationData(
         DATA.logits, labels=DATA.labels, features=DATA.features, domains=DATA.domains,
         class_names=CLASSES, feature_names=FEATURES,
@@ -29,7 +29,7 @@ def _frame(order=FEATURES):
 
 
 @pytest.mark.parametrize("make", CALIBRATORS.values(), ids=CALIBRATORS)
-def test_data_stand_for_their_arrays(make):
+def test_calibration_data_replace_their_arrays(make):
     arrays, data = fit(make(), DATA), make().fit(DATA)
     np.testing.assert_array_equal(
         arrays.predict_proba(DATA.logits, **given(DATA)), data.predict_proba(DATA)
@@ -40,7 +40,7 @@ def test_data_stand_for_their_arrays(make):
 
 
 @pytest.mark.parametrize("make", CALIBRATORS.values(), ids=CALIBRATORS)
-def test_predictions_at_once_are_those_of_single_calls(make):
+def test_predict_all_equals_the_single_predictions(make):
     calibrator = make().fit(DATA)
     found = calibrator.predict_all(DATA)
     np.testing.assert_array_equal(found.confidence, calibrator.predict_confidence(DATA))
@@ -52,7 +52,7 @@ def test_predictions_at_once_are_those_of_single_calls(make):
 
 
 @pytest.mark.parametrize("make", CALIBRATORS.values(), ids=CALIBRATORS)
-def test_scores_of_rows_are_those_of_their_probabilities(make):
+def test_score_rows_equals_the_metrics_of_the_probabilities(make):
     calibrator = make().fit(DATA)
     scores = calibrator.score_rows(DATA)
     p = calibrator.predict_proba(DATA)
@@ -62,7 +62,7 @@ def test_scores_of_rows_are_those_of_their_probabilities(make):
 
 
 @pytest.mark.parametrize(
-    "both",
+    "call",
     [
         lambda c: c.fit(DATA, DATA.labels),
         lambda c: c.fit(DATA, features=DATA.features),
@@ -71,13 +71,15 @@ def test_scores_of_rows_are_those_of_their_probabilities(make):
         lambda c: c.fit(DATA).predict_all(DATA, domains=DATA.domains),
     ],
 )
-def test_data_and_arrays_together_are_refused(both):
-    message = r"got a CalibrationData.* and (y|features|domains) as well; pass the data alone"
+def test_calibration_data_and_arrays_together_are_refused(call):
+    message = (
+        r"got a CalibrationData.* and (y|features|domains) as well; pass either the data or arrays"
+    )
     with pytest.raises(dc.errors.InputError, match=message):
-        both(dc.MultiDomainTemperatureScaling())
+        call(dc.MultiDomainTemperatureScaling())
 
 
-def test_data_without_labels_cannot_be_fitted():
+def test_data_without_labels_are_refused_by_fit():
     bare = dc.CalibrationData(DATA.logits)
     with pytest.raises(dc.errors.InputError, match="requires y to be passed"):
         dc.TemperatureScaling().fit(bare)
@@ -86,7 +88,7 @@ def test_data_without_labels_cannot_be_fitted():
 @pytest.mark.parametrize(
     "fitted",
     [
-        lambda: dc.TemperatureScaling().fit(_named()),
+        lambda: dc.TemperatureScaling().fit(_data_with_names()),
         lambda: dc.TemperatureScaling().fit(
             pd.DataFrame(DATA.logits, columns=list(CLASSES)), DATA.labels
         ),
@@ -96,7 +98,7 @@ def test_data_without_labels_cannot_be_fitted():
     ],
     ids=["data", "frame", "labels by name"],
 )
-def test_class_names_are_remembered_and_checked(fitted, tmp_path):
+def test_class_names_are_stored_and_checked(fitted, tmp_path):
     calibrator = fitted()
     assert calibrator.class_names_ == CLASSES
     assert calibrator.temperature_ == fit(dc.TemperatureScaling(), DATA).temperature_
@@ -104,13 +106,13 @@ def test_class_names_are_remembered_and_checked(fitted, tmp_path):
     again = dc.load(tmp_path / "model.safetensors")
     reversed_columns = pd.DataFrame(DATA.logits, columns=list(CLASSES[::-1]))
     for one in (calibrator, again):
-        one.predict_proba(_named())
-        one.predict_proba(DATA.logits)  # no names: nothing to compare
+        one.predict_proba(_data_with_names())
+        one.predict_proba(DATA.logits)  # without names there is no check
         with pytest.raises(dc.errors.InputError, match="'elk' in place of 'ant'"):
             one.predict_proba(reversed_columns)
 
 
-def test_numbered_columns_are_no_names():
+def test_numbers_of_columns_are_not_names():
     calibrator = dc.MultiDomainTemperatureScaling().fit(
         pd.DataFrame(DATA.logits), DATA.labels, features=pd.DataFrame(DATA.features),
         domains=DATA.domains,
@@ -120,7 +122,7 @@ def test_numbered_columns_are_no_names():
 
 
 @pytest.mark.parametrize("head", ["ols", "ridge", "knn"])
-def test_features_in_another_order_are_put_right(head, tmp_path):
+def test_features_in_another_order_are_reordered(head, tmp_path):
     calibrator = dc.MultiDomainTemperatureScaling(head).fit(
         DATA.logits, DATA.labels, features=_frame(), domains=DATA.domains
     )
@@ -141,37 +143,40 @@ def test_features_in_another_order_are_put_right(head, tmp_path):
     [
         (("width", "height", "depth", "colour"), "lack 'weight' and have 'colour', which the fit"),
         (("width", "height", "depth"), "features lack 'weight'; pass the 4 columns of the fit"),
-        ((*FEATURES, "colour"), "features have 'colour', which the fit did not see"),
+        ((*FEATURES, "colour"), "features have 'colour', which the fit did not have"),
     ],
 )
-def test_other_features_are_refused(columns, message):
-    calibrator = dc.MultiDomainTemperatureScaling().fit(_named())
+def test_features_with_other_names_are_refused(columns, message):
+    calibrator = dc.MultiDomainTemperatureScaling().fit(_data_with_names())
     frame = pd.DataFrame(np.zeros((len(DATA), len(columns))), columns=list(columns))
     with pytest.raises(dc.errors.InputError, match=message):
         calibrator.predict_proba(DATA.logits, features=frame)
 
 
 @pytest.mark.parametrize("name", ["scores.csv", "scores.npz", "scores"])
-def test_files_keep_the_names_of_features(name, tmp_path):
-    dc.write(_named(), tmp_path / name)
+def test_files_keep_feature_names(name, tmp_path):
+    dc.write(_data_with_names(), tmp_path / name)
     assert dc.read(tmp_path / name).feature_names == FEATURES
     dc.write(DATA, tmp_path / f"plain-{name}")
     assert dc.read(tmp_path / f"plain-{name}").feature_names is None
 
 
-def test_names_of_features_go_with_the_rows():
-    data = _named()
+def test_feature_names_are_kept_by_selection_and_concatenation():
+    data = _data_with_names()
     assert data[:5].feature_names == FEATURES
     assert dc.concatenate([data, data]).feature_names == FEATURES
     with pytest.raises(dc.errors.InputError, match="disagree in their feature names"):
         dc.concatenate([data, replace(data, feature_names=FEATURES[::-1])])
+
+
+def test_invalid_feature_names_are_refused():
     with pytest.raises(dc.errors.InputError, match="feature_names has 2 names, but the features"):
         dc.CalibrationData(DATA.logits, features=DATA.features, feature_names=["a", "b"])
     with pytest.raises(dc.errors.InputError, match="feature_names are given, but no features"):
         dc.CalibrationData(DATA.logits, feature_names=["a", "b"])
 
 
-def test_a_table_of_predictions_evaluates_the_head_once(monkeypatch):
+def test_tables_evaluate_the_head_once(monkeypatch):
     fitted = dc.MultiDomainTemperatureScaling().fit(DATA)
     calls = []
     original = LinearMap.__call__

@@ -1,4 +1,4 @@
-"""Calibrators in files: the same predictions after, and nothing executed."""
+"""Model files: a loaded calibrator predicts the same; invalid files are refused."""
 
 import json
 import warnings
@@ -13,7 +13,8 @@ from sklearn.base import clone
 
 import domaincal as dc
 from domaincal._files import read_tensors
-from support import CALIBRATORS, DEAR, fit, probabilities, small_domains
+from domaincal.calibrators.model_encoding import checksum
+from support import CALIBRATORS, SLOW_TO_FIT, fit, probabilities, small_domains
 
 DATA = small_domains()
 SAVED = [name for name in CALIBRATORS if name != "md-ts-instance"]
@@ -21,6 +22,7 @@ SAVED = [name for name in CALIBRATORS if name != "md-ts-instance"]
 
 @pytest.fixture(scope="module")
 def fitted():
+    """Function from the name of a calibrator to the fitted calibrator, which is fitted once."""
     found = {}
 
     def get(name):
@@ -33,23 +35,22 @@ def fitted():
     return get
 
 
-@pytest.mark.parametrize("name", SAVED)
-def test_a_loaded_calibrator_is_the_saved_one(fitted, name, tmp_path):
-    saved = fitted(name)
+@pytest.mark.parametrize("method", SAVED)
+def test_a_loaded_calibrator_equals_the_saved_one(fitted, method, tmp_path):
+    saved = fitted(method)
     saved.save(tmp_path / "model.safetensors")
     again = dc.load(tmp_path / "model.safetensors")
     assert type(again) is type(saved)
     assert repr(again) == repr(saved)
     np.testing.assert_array_equal(probabilities(again, DATA), probabilities(saved, DATA))
-    assert again._html_repr() == saved._html_repr()
-    learned = {k: v for k, v in vars(saved).items() if k not in saved.get_params(deep=False)}
-    assert set(learned) == set(type(saved)._learned)
-    for key, value in learned.items():
-        _assert_equal(getattr(again, key), value)
+    assert again._repr_html_() == saved._repr_html_()
+    assert vars(again).keys() == vars(saved).keys()
+    for name, value in vars(saved).items():
+        _assert_equal(getattr(again, name), value)
     again.save(tmp_path / "again.safetensors")
     contents = [(tmp_path / f"{n}.safetensors").read_bytes() for n in ("model", "again")]
     assert contents[0] == contents[1]
-    if name not in DEAR:
+    if method not in SLOW_TO_FIT:
         fit(clone(again), DATA)
 
 
@@ -76,7 +77,7 @@ def _assert_equal(a, b):
 
 
 @pytest.mark.parametrize("domains", [np.arange(480) % 6, np.arange(480) % 3 * 10])
-def test_integer_domains_stay_integers(domains, tmp_path):
+def test_integer_domains_are_restored_as_integers(domains, tmp_path):
     calibrator = dc.DomainTemperatureScaling().fit(DATA.logits, DATA.labels, domains=domains)
     calibrator.save(tmp_path / "model.safetensors")
     again = dc.load(tmp_path / "model.safetensors")
@@ -85,12 +86,10 @@ def test_integer_domains_stay_integers(domains, tmp_path):
     np.testing.assert_array_equal(t, calibrator.predict_temperature(DATA.logits, domains=domains))
 
 
-def test_no_used_domain_and_a_bound_survive(tmp_path):
+def test_a_calibrator_without_usable_domains_can_be_saved(tmp_path):
     tiny = dc.CalibrationData(np.eye(4) * 9, labels=np.arange(4), domains=list("aabb"))
     with pytest.warns(dc.DomaincalWarning):
-        saved = dc.MultiDomainTemperatureScaling(features="logits").fit(
-            tiny.logits, tiny.labels, domains=tiny.domains
-        )
+        saved = dc.MultiDomainTemperatureScaling(features="logits").fit(tiny)
     saved.save(tmp_path / "model.safetensors")
     again = dc.load(tmp_path / "model.safetensors")
     assert len(again.used_domains_) == 0
@@ -100,7 +99,7 @@ def test_no_used_domain_and_a_bound_survive(tmp_path):
     )
 
 
-def test_the_header_says_what_the_file_is(fitted, tmp_path):
+def test_the_header_holds_format_version_class_and_parameters(fitted, tmp_path):
     fitted("md-ts-ridge").save(tmp_path / "model.safetensors")
     with safe_open(tmp_path / "model.safetensors", framework="np") as file:
         header = json.loads(file.metadata()["domaincal"])
@@ -113,11 +112,9 @@ def test_the_header_says_what_the_file_is(fitted, tmp_path):
     assert header["learned"]["data_fingerprint_"] == DATA.fingerprint()
 
 
-def test_what_cannot_be_saved(fitted, tmp_path):
+def test_calibrators_that_no_file_can_hold_are_refused(fitted, tmp_path):
     path = tmp_path / "model.safetensors"
-    with pytest.raises(
-        dc.errors.InputError, match="cannot be saved: files of domaincal hold numbers"
-    ):
+    with pytest.raises(dc.errors.InputError, match="cannot be saved: model files hold numbers"):
         fitted("md-ts-instance").save(path)
     with pytest.raises(dc.errors.InputError, match=r"must end in \.safetensors"):
         fitted("ts").save(tmp_path / "model.pkl")
@@ -137,48 +134,55 @@ def test_what_cannot_be_saved(fitted, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def _changed(path, change):
-    """The file with another header, its checksum made right again."""
-    from domaincal.calibrators.model_file import _checksum
-
+def _rewrite(path, change):
+    """Rewrite the file with a changed header and a correct checksum."""
     tensors, metadata = read_tensors(path)
     header = json.loads(metadata["domaincal"])
     header.pop("sha256")
     change(header, tensors)
-    header["sha256"] = _checksum(header, tensors)
+    header["sha256"] = checksum(header, tensors)
     save_file(tensors, path, {"domaincal": json.dumps(header)})
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h, t: h.update(version=3), r"is of version 3 .*reads up to 2; upgrade domaincal"),
+        (
+            lambda h, t: h.update(version=3),
+            r"has format version 3 .*reads versions up to 2; upgrade domaincal",
+        ),
         (lambda h, t: h.update(version="x"), "version 'x'"),
         (lambda h, t: h.update(version=0), "version 0"),
-        (lambda h, t: h["learned"].update(class_names_={"tuple": ["a"]}), "class names of another"),
-        (lambda h, t: h["learned"].update(temperature_=-1.0), "temperature that is not positive"),
+        (
+            lambda h, t: h["learned"].update(class_names_={"tuple": ["a"]}),
+            "1 class names for 5 classes",
+        ),
+        (lambda h, t: h["learned"].update(temperature_=-1.0), "the temperature is not positive"),
         (lambda h, t: t.update({"head_.coef": np.ones(2)}), "cannot be read"),
         (lambda h, t: t.update({"head_.coef": np.full(4, np.nan)}), "cannot be read"),
         (lambda h, t: h.update(format="other"), "format 'other'"),
-        (lambda h, t: h.update({"class": "os.system"}), "the class 'os.system' is unknown"),
-        (lambda h, t: h.update({"class": "RidgeCV"}), "is unknown"),
+        (lambda h, t: h.update({"class": "os.system"}), "unknown class 'os.system'"),
+        (lambda h, t: h.update({"class": "RidgeCV"}), "unknown class"),
         (lambda h, t: h["parameters"].update(shell="rm"), "no parameter 'shell'"),
-        (lambda h, t: h["learned"].update(predict_proba=1), "lacks what"),
-        (lambda h, t: h["learned"].pop("clip_"), "lacks what"),
+        (
+            lambda h, t: h["learned"].update(predict_proba=1),
+            "predict_proba is missing, or is not an attr",
+        ),
+        (lambda h, t: h["learned"].pop("clip_"), "clip_ is missing"),
         (lambda h, t: h["learned"].update(temperature_="hot"), "temperature_ is a str"),
         (lambda h, t: h["learned"].update(head_={"part": "Popen", "fields": {}}), "Popen"),
-        (lambda h, t: h["learned"].update(head_={"eval": "1"}), "holds a 'eval'"),
+        (lambda h, t: h["learned"].update(head_={"eval": "1"}), "unknown content 'eval'"),
         (lambda h, t: h["learned"].update(head_={"tensor": "nowhere"}), "nowhere"),
-        (lambda h, t: h["learned"]["head_"]["fields"].pop("coef"), "LinearMap is incomplete"),
+        (lambda h, t: h["learned"]["head_"]["fields"].pop("coef"), "incomplete LinearMap"),
         (lambda h, t: h.pop("learned"), "learned"),
     ],
 )
-def test_foreign_and_newer_files_are_refused_by_name(fitted, tmp_path, change, message):
+def test_the_error_names_a_file_with_an_invalid_header(fitted, tmp_path, change, message):
     path = tmp_path / "model.safetensors"
     fitted("md-ts").save(path)
-    _changed(path, lambda header, tensors: None)
+    _rewrite(path, lambda header, tensors: None)
     dc.load(path)
-    _changed(path, change)
+    _rewrite(path, change)
     with pytest.raises(dc.errors.FileFormatError, match=message) as caught:
         dc.load(path)
     assert str(path) in str(caught.value)
@@ -198,8 +202,8 @@ _JSON = st.recursive(
 
 @settings(max_examples=150)
 @given(draws=st.data())
-def test_headers_of_any_content_are_loaded_or_refused(fitted, tmp_path_factory, draws):
-    """With a right checksum: what is inside is looked at, too."""
+def test_a_header_with_any_content_is_loaded_or_refused(fitted, tmp_path_factory, draws):
+    """The checksum is correct, so that the content itself is checked."""
     path = tmp_path_factory.mktemp("m") / "model.safetensors"
     fitted("md-ts").save(path)
 
@@ -215,8 +219,8 @@ def test_headers_of_any_content_are_loaded_or_refused(fitted, tmp_path_factory, 
             return
 
     try:
-        _changed(path, change)
-    except ValueError:  # NaN is no JSON
+        _rewrite(path, change)
+    except ValueError:  # JSON has no NaN
         assume(False)
     message = path.name
     try:
@@ -226,14 +230,14 @@ def test_headers_of_any_content_are_loaded_or_refused(fitted, tmp_path_factory, 
     assert path.name in message
 
 
-def test_a_file_may_lack_parameters_that_came_later(fitted, tmp_path):
+def test_missing_parameters_get_their_defaults(fitted, tmp_path):
     path = tmp_path / "model.safetensors"
     fitted("md-ts").save(path)
-    _changed(path, lambda header, tensors: header["parameters"].pop("nystroem"))
+    _rewrite(path, lambda header, tensors: header["parameters"].pop("nystroem"))
     assert dc.load(path).nystroem is None
 
 
-def test_files_of_others(tmp_path):
+def test_files_that_hold_no_calibrator_are_refused(tmp_path):
     path = tmp_path / "model.safetensors"
     save_file({"logits": np.eye(2)}, path)
     with pytest.raises(dc.errors.FileFormatError, match="holds no calibrator of domaincal"):
@@ -251,7 +255,7 @@ def test_files_of_others(tmp_path):
         dc.read(path)
 
 
-def test_classes_in_another_order_are_refused(tmp_path):
+def test_evaluate_refuses_classes_in_another_order():
     names = tuple("abcde")
     data = dc.CalibrationData(DATA.logits, labels=DATA.labels, class_names=names)
     table = dc.evaluate(dc.TemperatureScaling(), train=data, test=data)
@@ -262,7 +266,7 @@ def test_classes_in_another_order_are_refused(tmp_path):
     dc.evaluate(dc.TemperatureScaling(), train=data, test=DATA)
 
 
-def test_a_fit_forgets_the_names_of_the_last_one():
+def test_a_fit_without_class_names_removes_those_of_the_last_fit():
     calibrator = dc.TemperatureScaling().fit(DATA.logits, DATA.labels)
     calibrator.class_names_ = tuple("abcde")
     assert calibrator.fit(DATA.logits, DATA.labels).class_names_ is None

@@ -1,4 +1,4 @@
-"""Protocols on one data set, tables of means and predictions, the gate."""
+"""Evaluation protocols, summary and prediction tables, and the gate."""
 
 import warnings
 
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import domaincal as dc
-from support import fit, given, probabilities, small_domains
+from support import small_domains
 
 DATA = small_domains()
 METHODS = {"TS": dc.TemperatureScaling(), "MD-TS": dc.MultiDomainTemperatureScaling()}
@@ -20,7 +20,7 @@ def _grouped(data=DATA):
     )
 
 
-def test_halves_are_those_of_evaluate():
+def test_evaluate_split_equals_evaluate_on_the_same_halves():
     ind, ood = dc.split_domains(DATA, ["domain-2", "domain-4"])
     train, test = dc.split_halves(ind, random_state=5)
     found = dc.evaluate_split(METHODS, DATA, ood="domain-[24]", n_bins=10, random_state=5)
@@ -30,7 +30,7 @@ def test_halves_are_those_of_evaluate():
         pd.testing.assert_frame_equal(part, expected)
 
 
-def test_without_ood_domains_and_without_domains():
+def test_evaluate_split_works_without_ood_domains_and_without_domains():
     table = dc.evaluate_split(METHODS, DATA)
     assert set(table["kind"]) == {"InD"}
     assert (table["n"] == 40).all()
@@ -39,7 +39,7 @@ def test_without_ood_domains_and_without_domains():
     assert table[["domain", "n"]].values.tolist() == [["all", 240]]
 
 
-def test_leave_one_domain_out_is_evaluate_for_each_domain():
+def test_leave_one_domain_out_equals_evaluate_for_each_domain():
     found = dc.evaluate_leave_one_domain_out(METHODS, DATA)
     assert found["method"].tolist() == ["TS"] * 6 + ["MD-TS"] * 6
     for name, others, rows in dc.leave_one_domain_out(DATA):
@@ -48,37 +48,39 @@ def test_leave_one_domain_out_is_evaluate_for_each_domain():
         pd.testing.assert_frame_equal(part, expected)
 
 
-class _Spy(dc.TemperatureScaling):
-    """Remembers the rows that it was fitted on and those that it scored, by their first logit."""
+class _Recorder(dc.TemperatureScaling):
+    """Records the fitted and the scored rows of each fit, by their first logit."""
 
-    seen: list = []  # noqa: RUF012
+    fits: list = []  # noqa: RUF012
 
     def fit(self, logits, y, **options):
-        self.seen.append((set(logits[:, 0].tolist()), set()))
+        self.fits.append((set(logits[:, 0].tolist()), set()))
         return super().fit(logits, y, **options)
 
     def predict_confidence(self, logits, **options):
-        self.seen[-1][1].update(logits[:, 0].tolist())
+        self.fits[-1][1].update(logits[:, 0].tolist())
         return super().predict_confidence(logits, **options)
 
 
-def _spied(data, *, leave_out, **options):
-    """For each fit: groups and domains fitted, groups and domains scored."""
+def _record(data, *, leave_out, **options):
+    """Groups and domains fitted, groups and domains scored, for each fit."""
     rows = zip(data.groups.tolist(), data.domains.tolist(), strict=True)
     known = dict(zip(data.logits[:, 0].tolist(), rows, strict=True))
-    _Spy.seen = []
+    _Recorder.fits = []
     if leave_out:
-        dc.evaluate_leave_one_domain_out(_Spy(), data, **options)
+        dc.evaluate_leave_one_domain_out(_Recorder(), data, **options)
     else:
-        dc.evaluate_split(_Spy(), data, ood=["domain-1"], **options)
-    return [[{known[z][k] for z in side} for side in sides for k in (0, 1)] for sides in _Spy.seen]
+        dc.evaluate_split(_Recorder(), data, ood=["domain-1"], **options)
+    return [
+        [{known[z][k] for z in side} for side in sides for k in (0, 1)] for sides in _Recorder.fits
+    ]
 
 
 @pytest.mark.parametrize("leave_out", [False, True])
-def test_by_group_no_group_is_both_fitted_and_scored(leave_out):
+def test_no_group_is_both_fitted_and_scored(leave_out):
     data = _grouped()
     for by, shared in ((None, False), ("group", False), ("row", True)):
-        for fitted, domains, scored, new in _spied(data, leave_out=leave_out, by=by):
+        for fitted, domains, scored, new in _record(data, leave_out=leave_out, by=by):
             assert bool(fitted & scored) == shared
             assert len(scored) >= 40
             assert not domains & {"domain-1"} or leave_out
@@ -88,18 +90,18 @@ def test_by_group_no_group_is_both_fitted_and_scored(leave_out):
                 assert len(domains) == 5
 
 
-def test_the_seed_decides_which_groups_are_scored():
+def test_the_random_state_chooses_the_scored_groups():
     data = _grouped()
     for leave_out in (False, True):
         halves = {
-            frozenset(_spied(data, leave_out=leave_out, random_state=seed)[0][2])
+            frozenset(_record(data, leave_out=leave_out, random_state=seed)[0][2])
             for seed in range(4)
         }
         assert len(halves) > 1
 
 
-def test_groups_inside_of_domains_lose_no_rows():
-    """Groups that are in one domain only need not be split to leave that domain out."""
+def test_all_rows_are_scored_if_groups_lie_inside_domains():
+    """Only groups that occur in several domains have to be split."""
     data = dc.CalibrationData(
         DATA.logits, labels=DATA.labels, domains=DATA.domains,
         groups=np.char.add(DATA.domains, (np.arange(480) % 2).astype(str)),
@@ -113,7 +115,7 @@ def test_groups_inside_of_domains_lose_no_rows():
 
 
 @pytest.mark.parametrize("leave_out", [False, True])
-def test_progress_is_tracked(leave_out):
+def test_track_gets_the_methods_or_the_domains(leave_out):
     seen = []
 
     def track(steps):
@@ -130,12 +132,12 @@ def test_progress_is_tracked(leave_out):
 
 
 @pytest.mark.parametrize("evaluate", [dc.evaluate_split, dc.evaluate_leave_one_domain_out])
-def test_protocols_need_labels(evaluate):
+def test_protocols_refuse_data_without_labels(evaluate):
     with pytest.raises(dc.errors.InputError, match="data has no labels"):
         evaluate(METHODS, dc.CalibrationData(DATA.logits, domains=DATA.domains))
 
 
-def test_means_are_means_over_domains():
+def test_the_summary_has_means_over_domains():
     table = dc.evaluate_split(METHODS, DATA, ood="domain-[24]")
     means = dc.summary_table(table)
     assert means[["kind", "method", "n_domains"]].values.tolist() == [
@@ -153,7 +155,7 @@ def test_means_are_means_over_domains():
 
 @pytest.mark.parametrize("worst", [False, True])
 @pytest.mark.parametrize("score", ["excess", "ece", "gap"])
-def test_the_gate_looks_at_the_last_method_over_ood_domains(score, worst):
+def test_the_gate_compares_the_last_method_on_ood_domains(score, worst):
     table = dc.evaluate_split(METHODS, DATA, ood="domain-[24]")
     rows = table[(table["method"] == "MD-TS") & (table["kind"] == "OOD")]
     value = rows[score].max() if worst else rows[score].mean()
@@ -166,11 +168,15 @@ def test_the_gate_looks_at_the_last_method_over_ood_domains(score, worst):
     assert (ind.kind, ind.n_domains) == ("InD", 4)
 
 
-def test_a_gate_never_holds_for_nan():
+def test_a_gate_does_not_hold_for_nan():
     table = dc.evaluate_split(METHODS, DATA)
     table.loc[table.index[-1], "ece"] = np.nan
     for worst in (False, True):
         assert not dc.check_gate(table, 1.0, score="ece", worst=worst).holds
+
+
+def test_a_gate_refuses_invalid_scores_and_limits():
+    table = dc.evaluate_split(METHODS, DATA)
     with pytest.raises(dc.errors.InputError, match="score must be"):
         dc.check_gate(table, 0.1, score="nll")
     for limit in (5, "2%", np.nan, True, None):
@@ -178,7 +184,7 @@ def test_a_gate_never_holds_for_nan():
             dc.check_gate(table, limit)
 
 
-def test_a_gate_on_a_table_without_kinds():
+def test_a_gate_on_a_table_without_kinds_uses_all_domains():
     train, test = dc.split_halves(DATA)
     table = dc.evaluate(METHODS, train=train, test=test)
     found = dc.check_gate(table, 1.0)
@@ -186,7 +192,7 @@ def test_a_gate_on_a_table_without_kinds():
     assert "over 6 domains is" in found.sentence()
 
 
-def test_domains_without_rows_to_score_are_named():
+def test_the_warning_names_domains_without_rows_to_score():
     few = DATA.select(np.r_[0:80, 80, 160:240])
     with pytest.warns(dc.errors.SmallDomainWarning, match="no row is left to score in 'domain-1'"):
         table = dc.evaluate_split(dc.TemperatureScaling(), few)
@@ -194,7 +200,7 @@ def test_domains_without_rows_to_score_are_named():
     groups = np.where(few.domains == "domain-1", 0, np.arange(len(few)) % 50)
     grouped = dc.CalibrationData(few.logits, labels=few.labels, domains=few.domains, groups=groups)
     found = set()
-    for seed in range(8):  # the group of the single row is on either side
+    for seed in range(8):  # the group of the single row can be in either half
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             table = dc.evaluate_leave_one_domain_out(
@@ -206,7 +212,7 @@ def test_domains_without_rows_to_score_are_named():
     assert found == {False, True}
 
 
-def test_classes_in_another_order_are_not_applied():
+def test_prediction_table_refuses_classes_in_another_order():
     data = dc.CalibrationData(DATA.logits, labels=DATA.labels, class_names=tuple("abcde"))
     fitted = dc.TemperatureScaling().fit(data.logits, data.labels)
     fitted.class_names_ = tuple("abced")
@@ -214,28 +220,34 @@ def test_classes_in_another_order_are_not_applied():
         dc.prediction_table(fitted, data)
 
 
-def test_what_to_leave_out_must_be_named():
+def test_ood_must_be_a_domain_a_pattern_or_a_list():
     for wrong in (3, None):
-        with pytest.raises(dc.errors.InputError, match="ood must be a domain"):
+        with pytest.raises(
+            dc.errors.InputError, match="ood must be a pattern or a list of domains"
+        ):
             dc.evaluate_split(dc.TemperatureScaling(), DATA, ood=wrong)
 
 
-def test_a_negative_worst_excess_is_the_largest():
+def test_the_worst_excess_is_the_largest_even_if_negative():
     table = dc.evaluate_split(METHODS, DATA).assign(excess=lambda t: -0.1 - 0.001 * t.index)
     last = table[table["method"] == "MD-TS"]["excess"]
     assert dc.check_gate(table, 0.0, worst=True).value == last.max()
+
+
+def test_a_gate_refuses_an_empty_table():
+    table = dc.evaluate_split(METHODS, DATA)
     with pytest.raises(dc.errors.InputError, match="table is empty"):
         dc.check_gate(table[:0], 0.0)
 
 
-def test_data_must_be_a_container():
+def test_prediction_table_needs_calibration_data():
     with pytest.raises(dc.errors.InputError, match="data must be CalibrationData, got ndarray"):
         dc.prediction_table(dc.MaxSoftmax().fit(DATA.logits, DATA.labels), DATA.logits)
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.npz", "p.parquet"])
 @pytest.mark.parametrize("classes", [None, ("ant", "bee", "cat", "dog", "emu")])
-def test_a_table_of_predictions_can_be_read_as_rows(tmp_path, name, classes):
+def test_a_written_prediction_table_can_be_read_as_data(tmp_path, name, classes):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
     data = _grouped()
@@ -243,14 +255,11 @@ def test_a_table_of_predictions_can_be_read_as_rows(tmp_path, name, classes):
         data.logits, labels=data.labels, features=data.features, domains=data.domains,
         groups=data.groups, class_names=classes,
     )  # fmt: skip
-    calibrator = fit(dc.MultiDomainTemperatureScaling(), data)
+    calibrator = dc.MultiDomainTemperatureScaling().fit(data)
     table = dc.prediction_table(calibrator, data)
     assert len(table) == len(data)
-    t = calibrator.predict_temperature(data.logits, **given(data))
-    np.testing.assert_array_equal(table["temperature"], t)
-    np.testing.assert_array_equal(
-        table["confidence"], calibrator.predict_confidence(data.logits, **given(data))
-    )
+    np.testing.assert_array_equal(table["temperature"], calibrator.predict_temperature(data))
+    np.testing.assert_array_equal(table["confidence"], calibrator.predict_confidence(data))
     predicted = data.logits.argmax(axis=1)
     expected = predicted if classes is None else np.array(classes)[predicted]
     assert table["predicted"].tolist() == expected.tolist()
@@ -260,17 +269,17 @@ def test_a_table_of_predictions_can_be_read_as_rows(tmp_path, name, classes):
     np.testing.assert_array_equal(again.domains, data.domains)
     np.testing.assert_array_equal(again.groups, data.groups)
     assert again.class_names == classes
-    p = probabilities(calibrator, data)
+    p = calibrator.predict_proba(data)
     np.testing.assert_allclose(np.exp(again.logits), np.maximum(p, 1e-12), rtol=1e-12)
 
 
-def test_methods_without_a_temperature_and_rows_without_labels():
+def test_prediction_table_has_no_column_for_missing_values():
     calibrator = dc.IsotonicCalibration().fit(DATA.logits, DATA.labels)
     table = dc.prediction_table(calibrator, dc.CalibrationData(DATA.logits))
     assert table.columns.tolist() == ["predicted", "confidence", *(f"prob_{k}" for k in range(5))]
 
 
-def test_tables_go_to_known_formats_only(tmp_path):
+def test_write_table_refuses_unknown_formats(tmp_path):
     table = dc.prediction_table(dc.MaxSoftmax().fit(DATA.logits, DATA.labels), DATA)
     with pytest.raises(dc.errors.InputError, match=r"suffix '\.txt'; predictions are written to"):
         dc.write_table(table, tmp_path / "p.txt")

@@ -1,5 +1,8 @@
 """Base classes of the calibrators, which hold their public methods."""
 
+# Short signatures in help(): annotations stay text.
+from __future__ import annotations
+
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

@@ -1,5 +1,8 @@
 """Multi-domain temperature scaling: the temperature of each row is predicted from its features."""
 
+# Short signatures in help(): annotations stay text.
+from __future__ import annotations
+
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -66,9 +69,9 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
     head : {"ols", "ridge", "huber", "krr", "knn"} or a scikit-learn regressor, default "ols"
         Regression from features to temperatures: ordinary least squares, ridge regression,
         Huber's robust regression, kernel ridge regression with a Gaussian kernel, or nearest
-        neighbours. The hyperparameters of these heads are chosen by cross-validation over at most
-        five groups of domains, by the mean NLL of the held-out domains. A regressor instance is
-        cloned and fitted to all rows.
+        neighbours. The hyperparameters of these heads are chosen by cross-validation in at most
+        five folds of whole domains, by the mean NLL of the held-out domains. A regressor instance
+        is cloned and fitted to all rows.
     features : "logits" or None, default None
         None: use the features that are passed to fit and predict. "logits": use the logits of
         each row in descending order, minus their mean, and ignore the features that are passed.

@@ -25,8 +25,8 @@ Scheme = Literal["top-label", "one-vs-rest"]
 SCHEMES = ("top-label", "one-vs-rest")
 
 _BETA_ONE = np.ones(1)
-# Number of classes whose float64 scores are in memory at a time.
-_CLASSES_PER_BLOCK = 16
+#: Number of classes whose float64 scores are in memory at a time.
+CLASSES_PER_BLOCK = 16
 
 
 class ScoreCalibrator(Calibrator):
@@ -135,8 +135,8 @@ class ScoreCalibrator(Calibrator):
             return
         z = np.asarray(z)  # the maps of single classes are fitted on the host
         top, norm = _softmax_normalisers(z)
-        for start in range(0, z.shape[1], _CLASSES_PER_BLOCK):
-            some = np.array(z[:, start : start + _CLASSES_PER_BLOCK].T, np.float64, order="C")
+        for start in range(0, z.shape[1], CLASSES_PER_BLOCK):
+            some = np.array(z[:, start : start + CLASSES_PER_BLOCK].T, np.float64, order="C")
             scores = np.exp(some - top) / norm
             for k, class_scores in enumerate(scores, start):
                 yield class_scores, labels == k

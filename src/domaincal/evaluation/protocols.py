@@ -1,5 +1,8 @@
 """Evaluation protocols: which rows of one data set are fitted and which are scored."""
 
+# Short signatures in help(): annotations stay text.
+from __future__ import annotations
+
 from collections.abc import Sequence, Sized
 from typing import Any
 
