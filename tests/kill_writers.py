@@ -7,12 +7,14 @@ readable and be the old or the new one. The next writer removes the temporary fi
 
 import argparse
 import importlib.util
+import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,13 +22,19 @@ import numpy as np
 
 import domaincal as dc
 
-_LOOP = """
-import sys, itertools, domaincal as dc
+# Each line of stdin starts a fork that writes until it is killed. Its import is done already.
+_WRITERS = """
+import itertools, os, sys, domaincal as dc
 path, mode = sys.argv[1:]
 old, new = dc.read(path + ".old.npz"), dc.read(path + ".new.npz")
-print("ready", flush=True)
-for k in itertools.count():
-    dc.Store(path).append(old) if mode == "append" else dc.write((new, old)[k % 2], path)
+for _ in sys.stdin:
+    writer = os.fork()
+    if writer == 0:
+        for k in itertools.count():
+            dc.Store(path).append(old) if mode == "append" else dc.write((new, old)[k % 2], path)
+    print(writer, flush=True)
+    os.waitpid(writer, 0)
+    print("ended", flush=True)
 """
 
 
@@ -71,11 +79,11 @@ def kill_write(name: str, times: int, rng: random.Random) -> Tally:
         dc.write(old, f"{path}.old.npz")
         dc.write(new, f"{path}.new.npz")
         dc.write(old, path)
-        for _ in range(times):
-            left = _leftovers(Path(folder))
-            _kill([sys.executable, "-c", _LOOP, str(path), "write"], rng.uniform(0.0, 0.4))
+        left = _leftovers(Path(folder))
+        for _ in _killed_writers(path, "write", times, 0.4, rng):
             tally.kills += 1
             tally.unfinished += bool(_leftovers(Path(folder)) - left)
+            left = _leftovers(Path(folder))
             found = dc.read(path, verify=True)
             tally.changed += _is(found, new)
             assert _is(found, old) or _is(found, new), "neither the old nor the new rows"
@@ -93,11 +101,11 @@ def kill_append(times: int, rng: random.Random) -> Tally:
         dc.write(old, f"{path}.old.npz")
         dc.write(new, f"{path}.new.npz")
         before = 0
-        for _ in range(times):
-            left = _leftovers(Path(folder))
-            _kill([sys.executable, "-c", _LOOP, str(path), "append"], rng.uniform(0.0, 0.2))
+        left = _leftovers(Path(folder))
+        for _ in _killed_writers(path, "append", times, 0.2, rng):
             tally.kills += 1
             tally.unfinished += bool(_leftovers(Path(folder)) - left)
+            left = _leftovers(Path(folder))
             rows = len(dc.Store(path))
             assert rows >= before, "rows were lost"
             tally.changed += rows > before
@@ -142,7 +150,7 @@ def kill_command(
             left = _leftovers(root)
             command = [sys.executable, "-m", "domaincal", *arguments(root, "new")]
             if k % 2:
-                _kill(command, rng.uniform(0.0, 1.1) * duration, wait=False)
+                _kill(command, rng.uniform(0.0, 1.1) * duration)
             else:
                 _kill_when_writing(command, root, rng.uniform(0.0, 0.02))
             tally.kills += 1
@@ -187,11 +195,27 @@ def _run(arguments: list[str]) -> None:
     subprocess.run([sys.executable, "-m", "domaincal", *arguments], check=True, capture_output=True)
 
 
-def _kill(command: list[str], delay: float, *, wait: bool = True) -> None:
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        if wait:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
+def _killed_writers(
+    path: Path, mode: str, times: int, longest: float, rng: random.Random
+) -> Iterator[None]:
+    """Start writers one after the other; yields after each was killed at a random moment."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _WRITERS, str(path), mode],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+    ) as server:  # fmt: skip
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for _ in range(times):
+            server.stdin.write("start\n")
+            writer = int(server.stdout.readline())
+            time.sleep(rng.uniform(0.0, longest))
+            os.kill(writer, signal.SIGKILL)
+            assert server.stdout.readline() == "ended\n"
+            yield
+
+
+def _kill(command: list[str], delay: float) -> None:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         time.sleep(delay)
         process.kill()
 

@@ -5,6 +5,8 @@ stays fast. Everything else is one level down, in ``domaincal.metrics``, ``domai
 ``domaincal.vision``, ``domaincal.experiments``, ``domaincal.plots`` and ``domaincal.errors``.
 """
 
+from __future__ import annotations
+
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,5 +1,7 @@
 """Atomic writes and safetensors helpers."""
 
+from __future__ import annotations
+
 import errno
 import hashlib
 import os

@@ -1,5 +1,7 @@
 """Import of packages that only the extras install."""
 
+from __future__ import annotations
+
 import importlib
 from types import ModuleType
 

@@ -1,5 +1,7 @@
 """Parsing of specs, ``name:key=value:key=value``, from the command line and TOML files."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Collection
@@ -32,7 +34,7 @@ class Spec:
     parameter_text: str | None = None
 
     @classmethod
-    def parse(cls, text: str) -> "Spec":
+    def parse(cls, text: str) -> Spec:
         """Split a text into the name and the parameters."""
         name, colon, rest = text.strip().partition(":")
         if name.endswith(".py") and colon:

@@ -5,6 +5,8 @@ the CPU is viewed as a numpy array, without a copy. A tensor on another device s
 in a :class:`DeviceArray`.
 """
 
+from __future__ import annotations
+
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -102,7 +104,7 @@ class DeviceArray:
             return DeviceArray(self.tensor[self.send(_row_numbers(index, len(self)))])
         return np.asarray(self)[index]
 
-    def astype(self, dtype: Any) -> "DeviceArray":
+    def astype(self, dtype: Any) -> DeviceArray:
         """Copy with another dtype, on the same device."""
         return DeviceArray(self.tensor.to(getattr(loaded_torch(), np.dtype(dtype).name)))
 

@@ -1,5 +1,7 @@
 """Type aliases used across the package."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeAlias
 

@@ -1,5 +1,7 @@
 """Warnings that point to the user's code."""
 
+from __future__ import annotations
+
 import inspect
 import os
 import warnings

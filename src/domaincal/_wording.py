@@ -1,5 +1,7 @@
 """Wording shared by messages."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
 

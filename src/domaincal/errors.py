@@ -3,6 +3,8 @@
 The message of an error names the argument, its value and the cure.
 """
 
+from __future__ import annotations
+
 
 class DomaincalError(Exception):
     """Base class of the errors of domaincal."""

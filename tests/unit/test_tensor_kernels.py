@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import check_grad
 from sklearn.neighbors import KNeighborsRegressor
 
 from domaincal.calibrators.heads.kernel_ridge import GaussianKernel
@@ -160,29 +159,3 @@ def test_neighbours_with_and_without_ties(distinct, place):
         if distinct:  # scikit-learn has no rule for ties
             peer = KNeighborsRegressor(number, algorithm="brute").fit(rows, targets)
             np.testing.assert_allclose(column, peer.predict(x), rtol=1e-12)
-
-
-@pytest.mark.parametrize("epsilon", [1.35, 4.0])
-def test_gradient_of_the_huber_loss(epsilon, place):
-    rng = np.random.default_rng(0)
-    x, t, w = rng.normal(size=(40, 3)), rng.standard_t(2, 40), rng.uniform(0.5, 2.0, 40)
-    given = [torch.tensor(values, device=place) for values in (x, t, w)]
-
-    def loss(parameters):
-        coef = torch.tensor(parameters[:3], device=place)
-        return torch_kernels.huber_loss(
-            *given, coef, parameters[3], scale=parameters[4], epsilon=epsilon
-        )
-
-    start = np.array([0.3, -0.2, 0.1, 0.4, 0.8])
-    scale = start[4]
-    residual = t - x @ start[:3] - start[3]
-    beyond = np.abs(residual) > epsilon * scale
-    far = scale + 2 * epsilon * np.abs(residual) - epsilon**2 * scale
-    expected = w @ np.where(beyond, far, scale + residual**2 / scale)
-    assert loss(start)[0] == pytest.approx(expected, rel=1e-12)
-
-    def slopes(p):
-        return np.array([*loss(p)[1], *loss(p)[2:]])
-
-    assert check_grad(lambda p: loss(p)[0], slopes, start) < 1e-5

@@ -1,5 +1,7 @@
 """Checks of the arguments of public functions; code below them relies on these checks."""
 
+from __future__ import annotations
+
 from domaincal._validation.arrays import check_not_empty, check_real_array
 from domaincal._validation.parameters import (
     check_count,

@@ -1,5 +1,7 @@
 """Checks that all array arguments share."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from domaincal._tensors import as_array, host_array, on_device

@@ -1,5 +1,7 @@
 """Checks of the parameters of constructors and functions."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

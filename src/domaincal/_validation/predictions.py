@@ -1,5 +1,7 @@
 """Checks of predictions: probabilities, confidences and hits."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray

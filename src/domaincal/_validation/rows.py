@@ -1,5 +1,7 @@
 """Checks of the rows of a data set: logits, labels, features, domains and weights."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Calibrators, which all have the same signature: one file for each method."""
 
+from __future__ import annotations
+
 from domaincal.calibrators.bayesian_binning import BayesianBinning
 from domaincal.calibrators.domain_temperature import DomainTemperatureScaling
 from domaincal.calibrators.histogram_binning import HistogramBinning

@@ -1,5 +1,7 @@
 """Bayesian binning into quantiles: binnings averaged by their marginal likelihood."""
 
+from __future__ import annotations
+
 import numpy as np
 from scipy.special import gammaln
 

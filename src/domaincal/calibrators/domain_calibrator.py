@@ -1,5 +1,7 @@
 """Base class of calibrators that fit a temperature to each domain."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -72,8 +74,8 @@ class DomainCalibrator(TemperatureCalibrator):
     }
 
     temperature_: float
-    domain_temperatures_: "pd.Series[float]"
-    domain_standard_errors_: "pd.Series[float]"
+    domain_temperatures_: pd.Series[float]
+    domain_standard_errors_: pd.Series[float]
     used_domains_: Array
     n_iter_: int
 
@@ -159,5 +161,5 @@ def _warn_of_unused_domains(names: Array, small: Array, fit: TemperatureFit) -> 
         )
 
 
-def _series(values: FloatArray, domains: DomainFit, name: str) -> "pd.Series[float]":
+def _series(values: FloatArray, domains: DomainFit, name: str) -> pd.Series[float]:
     return pd.Series(values, index=pd.Index(domains.names, name="domain"), name=name)

@@ -1,5 +1,7 @@
 """Temperature scaling of each domain on its own."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

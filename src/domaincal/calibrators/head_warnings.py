@@ -1,5 +1,7 @@
 """Warnings of MD-TS about its head."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from domaincal._typing import FloatArray

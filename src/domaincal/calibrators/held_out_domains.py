@@ -1,5 +1,7 @@
 """NLL of held-out domains: the criterion by which heads choose their hyperparameters."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Histogram binning: the accuracy of each bin."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from domaincal._typing import Array, FloatArray

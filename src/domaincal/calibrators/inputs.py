@@ -1,5 +1,7 @@
 """Arguments of fit and predict: arrays, data frames, or a CalibrationData as first argument."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

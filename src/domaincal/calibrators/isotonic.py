@@ -1,5 +1,7 @@
 """Isotonic calibration: the best non-decreasing map."""
 
+from __future__ import annotations
+
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 

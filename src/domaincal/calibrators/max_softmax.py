@@ -1,5 +1,7 @@
 """Maximum softmax probability: no calibration."""
 
+from __future__ import annotations
+
 from typing import ClassVar
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Validation of the parameters of MD-TS."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from domaincal.calibrators.multi_domain import MultiDomainTemperatureScaling
 
 
-def check_parameters(calibrator: "MultiDomainTemperatureScaling") -> None:
+def check_parameters(calibrator: MultiDomainTemperatureScaling) -> None:
     """Raise InputError for parameters that are invalid or cannot be combined."""
     _check_head(calibrator.head)
     _check_features(calibrator.features)
@@ -64,12 +66,12 @@ def _check_clip(clip: Any) -> None:
         raise InputError(f"clip must be 'auto', None or a pair 0 < low < high, got {clip!r}.")
 
 
-def _has_head(calibrator: "MultiDomainTemperatureScaling", name: str) -> bool:
+def _has_head(calibrator: MultiDomainTemperatureScaling, name: str) -> bool:
     return isinstance(calibrator.head, str) and calibrator.head == name
 
 
 def _require_head(
-    calibrator: "MultiDomainTemperatureScaling", head: str, parameter: str, cure: str
+    calibrator: MultiDomainTemperatureScaling, head: str, parameter: str, cure: str
 ) -> None:
     """Raise InputError if a parameter is given that only another head uses."""
     if not _has_head(calibrator, head):

@@ -1,5 +1,7 @@
 """Learned values as JSON and tensors, for model files."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Mapping

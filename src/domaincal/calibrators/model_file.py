@@ -4,6 +4,8 @@ Loading a file never executes code. A change of the written content requires a n
 ``tests/archives`` keeps files of every version.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Mapping

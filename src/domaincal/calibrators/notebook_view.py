@@ -1,5 +1,7 @@
 """HTML view of a fitted calibrator for notebooks: a table of facts and a small drawing."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from html import escape
 

@@ -1,5 +1,7 @@
 """Results of calibrators: predictions, and scores of labelled rows."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

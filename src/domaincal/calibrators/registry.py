@@ -1,5 +1,7 @@
 """Short names of the calibrators, and calibrators from specs such as ``md-ts:head=ridge``."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from domaincal._specs import Spec, json_value

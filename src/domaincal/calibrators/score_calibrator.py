@@ -1,5 +1,7 @@
 """Base class of calibrators that map softmax scores to probabilities."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar, Literal

@@ -1,5 +1,7 @@
 """Maps from a score in [0, 1] to a calibrated probability, stored as arrays."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Softmax of rows at given temperatures, on worker threads or on the device of the logits."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from domaincal._tensors import on_device

@@ -1,5 +1,7 @@
 """Logits as features, for classifiers without other features."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Temperature scaling: one temperature for all rows."""
 
+from __future__ import annotations
+
 from typing import ClassVar
 
 import numpy as np

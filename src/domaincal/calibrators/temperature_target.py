@@ -1,5 +1,7 @@
 """Target of the regression of MD-TS: T, log T or 1 / T, with the limits of T."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal
 

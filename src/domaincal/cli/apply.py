@@ -1,5 +1,7 @@
 """``domaincal apply``."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import click

@@ -1,5 +1,7 @@
 """Printing: results to stdout, progress and messages to stderr."""
 
+from __future__ import annotations
+
 import io
 import json
 import math
@@ -53,7 +55,7 @@ def printable(text: object) -> str:
     )
 
 
-def print_table(table: "Table") -> None:
+def print_table(table: Table) -> None:
     """Print a table of rich, in colours on a terminal."""
     from rich.box import ASCII2
     from rich.console import Console

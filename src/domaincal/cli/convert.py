@@ -1,5 +1,7 @@
 """``domaincal convert``."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import click

@@ -1,5 +1,7 @@
 """``domaincal corrupt``."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +37,7 @@ def corrupt(
     output: Path,
     names: tuple[str, ...],
     severities: tuple[int, ...],
-    constants: "Constants",
+    constants: Constants,
     seed: int,
     jobs: int | None,
     as_json: bool,

@@ -1,5 +1,7 @@
 """``domaincal evaluate``."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -155,7 +157,7 @@ def _check_options(
 
 
 def _require_arrays(
-    source: "InputData", *, ood: Sequence[str], leave_one_domain_out: bool, split: str | None
+    source: InputData, *, ood: Sequence[str], leave_one_domain_out: bool, split: str | None
 ) -> None:
     """Raise an error if the file does not have the arrays that the options need."""
     source.require("labels", needed_by="evaluate")
@@ -167,7 +169,7 @@ def _require_arrays(
         source.require("groups", needed_by="--split group")
 
 
-def _warn_of_no_domains(source: "InputData", *, md_ts_left_out: bool) -> None:
+def _warn_of_no_domains(source: InputData, *, md_ts_left_out: bool) -> None:
     from domaincal.cli.console import say
 
     left_out = ", and MD-TS is left out" if md_ts_left_out else ""
@@ -179,14 +181,14 @@ def _warn_of_no_domains(source: "InputData", *, md_ts_left_out: bool) -> None:
 
 
 def _fit_and_score(
-    source: "InputData",
+    source: InputData,
     protocol: dict[str, Any],
     *,
     methods: str | None,
     leave_one_domain_out: bool,
     split: Any,
     seed: int,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Results table of methods that are fitted on a part of the data; completes ``protocol``."""
     from domaincal.cli.console import progress
     from domaincal.cli.method_options import default_methods, parse_methods, require_inputs
@@ -210,8 +212,8 @@ def _fit_and_score(
 
 
 def _score_models(
-    source: "InputData", protocol: dict[str, Any], models: Sequence[Path]
-) -> "pd.DataFrame":
+    source: InputData, protocol: dict[str, Any], models: Sequence[Path]
+) -> pd.DataFrame:
     """Results table of fitted calibrators; completes ``protocol``."""
     from domaincal.calibrators import load
     from domaincal.cli.console import say
@@ -229,10 +231,10 @@ def _score_models(
 
 
 def _print_results(
-    source: "InputData",
+    source: InputData,
     protocol: dict[str, Any],
-    table: "pd.DataFrame",
-    gate: "Gate | None",
+    table: pd.DataFrame,
+    gate: Gate | None,
     *,
     as_json: bool,
 ) -> None:

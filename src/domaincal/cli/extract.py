@@ -1,5 +1,7 @@
 """``domaincal extract``."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,9 +57,9 @@ def extract(
     output: Path,
     network: str,
     split: str | None,
-    constants: "Constants | None",
+    constants: Constants | None,
     batch_size: int | None,
-    precision: "Precision | None",
+    precision: Precision | None,
     device: str,
     jobs: int | None,
     seed: int,

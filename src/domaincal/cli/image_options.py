@@ -1,5 +1,7 @@
 """Arguments and options of the verbs train and extract."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,7 +27,7 @@ dataset_argument = click.argument("dataset")
 path_argument = click.argument("path", type=click.Path(path_type=Path))
 
 
-def parse_dataset(text: str) -> "NamedDataSet":
+def parse_dataset(text: str) -> NamedDataSet:
     """Parse the argument DATASET; an invalid one is a usage error."""
     from domaincal.errors import InputError
     from domaincal.vision.datasets.catalogue import data_set_from_spec

@@ -1,5 +1,7 @@
 """``domaincal inspect``."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Entry point ``domaincal``: the verbs, and errors in one line."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import click

@@ -1,5 +1,7 @@
 """Methods on the command line, such as ``md-ts:head=ridge:target=log``."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,17 +42,17 @@ def parse_methods(text: str) -> dict[str, Any]:
     return {method: parse_method(method) for method in methods}
 
 
-def default_method(data: "CalibrationData") -> str:
+def default_method(data: CalibrationData) -> str:
     """MD-TS; on the logits if the data have no features."""
     return "md-ts" if data.features is not None else "md-ts:features=logits"
 
 
-def default_methods(data: "CalibrationData") -> str:
+def default_methods(data: CalibrationData) -> str:
     """MSP, TS and, if the data have domains, MD-TS."""
     return "msp,ts" if data.domains is None else f"msp,ts,{default_method(data)}"
 
 
-def require_inputs(calibrator: Any, method: str, source: "InputData") -> None:
+def require_inputs(calibrator: Any, method: str, source: InputData) -> None:
     """Raise an error if the file does not have the arrays that the method needs for a fit."""
     from domaincal._specs import Spec
 

@@ -1,5 +1,7 @@
 """Arguments, options and checks that several verbs share."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,7 +58,7 @@ class InputData:
     """Data of a file, with the names of ignored columns."""
 
     path: Path
-    data: "CalibrationData"
+    data: CalibrationData
     ignored: tuple[str, ...]
 
     def require(self, array: str, *, needed_by: str, alternative: str = "") -> None:
@@ -114,7 +116,7 @@ def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
         raise InputError(f"the folder {path.parent} cannot be written to; choose another one.")
 
 
-def described(path: Path, data: "CalibrationData") -> dict[str, Any]:
+def described(path: Path, data: CalibrationData) -> dict[str, Any]:
     """Size and fingerprint of the data, for JSON documents."""
     return {
         "path": str(path),

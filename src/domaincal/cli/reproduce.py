@@ -1,5 +1,7 @@
 """``domaincal reproduce``."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,7 +117,7 @@ def _print_targets(*, as_json: bool) -> None:
 
 def make_and_print(
     names: Sequence[str],
-    experiments: "Sequence[Experiment]",
+    experiments: Sequence[Experiment],
     output: Path,
     *,
     document: str,
@@ -153,7 +155,7 @@ def make_and_print(
     _print_files(made, output, figures=figures, err=table_format != "text")
 
 
-def _print_table(made: "TargetOutput", table_format: str) -> None:
+def _print_table(made: TargetOutput, table_format: str) -> None:
     """Print a table and its sentences; nothing for a figure."""
     from dataclasses import replace
 
@@ -172,7 +174,7 @@ def _print_table(made: "TargetOutput", table_format: str) -> None:
         emit(getattr(made.table.printed, table_format)())
 
 
-def _print_files(made: "Sequence[TargetOutput]", output: Path, *, figures: bool, err: bool) -> None:
+def _print_files(made: Sequence[TargetOutput], output: Path, *, figures: bool, err: bool) -> None:
     """List the figures, and name the file to open first."""
     from domaincal.cli.console import say
 

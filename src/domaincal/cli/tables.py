@@ -1,5 +1,7 @@
 """Results as text and tables."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +33,8 @@ def print_evaluation(
     sentence: str,
     table: pd.DataFrame,
     means: pd.DataFrame,
-    comparisons: "list[tuple[str, MethodComparison]]",
-    gate: "Gate | None",
+    comparisons: list[tuple[str, MethodComparison]],
+    gate: Gate | None,
     *,
     n_bins: int,
 ) -> None:
@@ -56,7 +58,7 @@ def print_evaluation(
         say(gate.sentence())
 
 
-def print_inspection(found: "Inspection") -> None:
+def print_inspection(found: Inspection) -> None:
     """Print the contents of a data file."""
     features = "no features" if found.n_features is None else f"{found.n_features} features"
     say(
@@ -94,7 +96,7 @@ def print_model(calibrator: Any) -> None:
     _print_facts({**calibrator.summary(), "fitted on": calibrator.data_fingerprint_})
 
 
-def print_network(path: Path, network: "NetworkHeader") -> None:
+def print_network(path: Path, network: NetworkHeader) -> None:
     """Print the architecture, classes, image size and training of a network."""
     say(f"{path} (network): {network.name}")
     names = network.class_names
@@ -124,7 +126,7 @@ def _print_facts(facts: dict[str, str]) -> None:
         say(f"  {name:{width}}  {value}")
 
 
-def _ece_table(table: pd.DataFrame, title: str, extra: "dict[str, pd.Series[str]]") -> Table:
+def _ece_table(table: pd.DataFrame, title: str, extra: dict[str, pd.Series[str]]) -> Table:
     methods = table["method"].unique().tolist()
     out = _table(title, "domain", "n", *extra, *methods)
     for kind in _KINDS:

@@ -1,5 +1,7 @@
 """``domaincal train``."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,11 +81,11 @@ def train(
     split: str | None,
     validation_split: str | None,
     side: int | None,
-    stem: "Stem",
+    stem: Stem,
     epochs: int,
     batch_size: int,
     learning_rate: float,
-    schedule: "Schedule",
+    schedule: Schedule,
     weight_decay: float,
     clip_norm: float | None,
     compiled: bool,

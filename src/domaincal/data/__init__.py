@@ -1,5 +1,7 @@
 """CalibrationData, splits by rows, groups and domains, and logits from other scores."""
 
+from __future__ import annotations
+
 from domaincal.data.calibration_data import CalibrationData, concatenate
 from domaincal.data.logits import logits_from_probabilities, logits_from_scores
 from domaincal.data.splits import leave_one_domain_out, split_domains, split_halves

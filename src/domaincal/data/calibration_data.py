@@ -1,5 +1,7 @@
 """CalibrationData: aligned logits, labels, features, domains and groups."""
 
+from __future__ import annotations
+
 import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -169,11 +171,11 @@ class CalibrationData:
         """Short digest of the logits and labels, which fitted calibrators store."""
         return fingerprint(self.logits, self.labels)
 
-    def __getitem__(self, rows: ArrayLike | slice) -> "CalibrationData":
+    def __getitem__(self, rows: ArrayLike | slice) -> CalibrationData:
         """``data[rows]`` is ``data.select(rows)``."""
         return self.select(rows)
 
-    def select(self, rows: ArrayLike | slice) -> "CalibrationData":
+    def select(self, rows: ArrayLike | slice) -> CalibrationData:
         """Select rows by indices, a boolean mask or a slice."""
         index = rows if isinstance(rows, slice) else np.asarray(rows)
         if isinstance(index, np.ndarray) and index.dtype.kind not in "biu":
@@ -211,7 +213,7 @@ class CalibrationData:
         part._make_read_only()
         return part
 
-    def to(self, device: Any) -> "CalibrationData":
+    def to(self, device: Any) -> CalibrationData:
         """Move the logits and features to a device, where calibrators are then fitted.
 
         Labels, domains and groups stay numpy arrays.
@@ -228,14 +230,14 @@ class CalibrationData:
         features = None if self.features is None else to_device(self.features, found)
         return replace(self, logits=to_device(self.logits, found), features=features)
 
-    def numpy(self) -> "CalibrationData":
+    def numpy(self) -> CalibrationData:
         """Copy logits and features that are on a device to numpy arrays."""
         if not (on_device(self.logits) or on_device(self.features)):
             return self
         features = None if self.features is None else host_array(self.features)
         return replace(self, logits=host_array(self.logits), features=features)
 
-    def by_domain(self) -> Iterator[tuple[Any, "CalibrationData"]]:
+    def by_domain(self) -> Iterator[tuple[Any, CalibrationData]]:
         """Iterate over the name and the rows of each domain, in the order of the names."""
         names = self.domain_names.tolist()
         for number, name in enumerate(names):

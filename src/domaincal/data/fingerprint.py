@@ -1,5 +1,7 @@
 """Digests that identify the rows of a data set."""
 
+from __future__ import annotations
+
 import hashlib
 import zlib
 from typing import TYPE_CHECKING
@@ -43,7 +45,7 @@ def fingerprint(logits: Array, labels: Array | None) -> str:
     return f"{n} rows, sha256 {digest.hexdigest()[:16]}"
 
 
-def checksums(data: "CalibrationData") -> dict[str, str]:
+def checksums(data: CalibrationData) -> dict[str, str]:
     """Checksum of each array in full; unlike the fingerprint, it detects a change in any row."""
     found = {}
     for name in ("logits", "labels", "features", "domains", "groups"):

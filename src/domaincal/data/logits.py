@@ -1,5 +1,7 @@
 """Logits from the probabilities or binary scores of a model."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from domaincal._typing import ArrayLike, FloatArray

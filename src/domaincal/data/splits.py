@@ -1,5 +1,7 @@
 """Splits of a data set by rows, groups and domains."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Literal

@@ -1,5 +1,7 @@
 """Tables of numbers with a label column and a domain column."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Synthetic data with several domains of known temperature."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 
@@ -17,7 +19,7 @@ def make_multi_domain(
     temperatures: tuple[float, float] = (0.7, 3.0),
     noise: float = 0.5,
     random_state: int | np.random.Generator = 0,
-) -> tuple[CalibrationData, "pd.Series[float]"]:
+) -> tuple[CalibrationData, pd.Series[float]]:
     """Generate domains of known temperature, which can be predicted from the features.
 
     Domain k has a shift ``s_k``, uniform on [0, 1], and the temperature

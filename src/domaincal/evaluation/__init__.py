@@ -1,5 +1,7 @@
 """Fit and score calibrators by domain: tables of scores, predictions and temperatures; the gate."""
 
+from __future__ import annotations
+
 from domaincal.evaluation.evaluate import evaluate
 from domaincal.evaluation.gate import Gate, check_gate
 from domaincal.evaluation.prediction_table import prediction_table

@@ -1,5 +1,7 @@
 """Fit calibrators to one data set and score them on another."""
 
+from __future__ import annotations
+
 import pandas as pd
 
 from domaincal.data import CalibrationData

@@ -1,5 +1,7 @@
 """Names and fitted clones of the calibrators that are evaluated."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 

@@ -1,5 +1,7 @@
 """Gate: compare the calibration of a method with a limit."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Table of the predictions of a fitted calibrator."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Results table: scores of fitted calibrators, one row for each method and domain."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

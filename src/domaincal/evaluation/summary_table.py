@@ -1,5 +1,7 @@
 """Means of a results table over domains."""
 
+from __future__ import annotations
+
 import pandas as pd
 
 from domaincal.evaluation.score_table import COLUMNS

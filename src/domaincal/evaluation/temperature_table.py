@@ -1,5 +1,7 @@
 """Table of predicted temperatures beside those fitted to the labels of each domain."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

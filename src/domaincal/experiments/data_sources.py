@@ -1,5 +1,7 @@
 """Sources of data: a file of logits, a source that comes with domaincal, or a user's function."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """The experiment of ``domaincal demo``: the paper's comparison on Digits-C."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from domaincal.experiments.experiment import Experiment

@@ -1,5 +1,7 @@
 """The experiment: its data, partitions, methods and repeats."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,5 +1,7 @@
 """Reader of the TOML files that define experiments."""
 
+from __future__ import annotations
+
 import os
 import tomllib
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,7 @@
 """Figures of the paper, and overviews of experiments; domaincal.plots draws the panels."""
 
+from __future__ import annotations
+
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Methods of an experiment: a name for tables, and the calibrator behind it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """The numbers of the paper's tables, with doubts about some of them."""
 
+from __future__ import annotations
+
 from functools import cache
 from importlib.resources import files
 

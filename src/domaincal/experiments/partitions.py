@@ -1,5 +1,7 @@
 """Partitions of the domains into InD and OOD domains."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any

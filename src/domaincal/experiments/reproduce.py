@@ -1,5 +1,7 @@
 """Make targets: run their trials, and write tables, figures and results.csv to a folder."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Cache of trial results: one file for each trial, named by a digest of its key."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Mapping

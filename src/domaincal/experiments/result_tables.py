@@ -1,5 +1,7 @@
 """Tables of results, with the numbers of the paper beside ours."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -148,7 +150,7 @@ def _line_name(kind: str, part: pd.DataFrame) -> str:
     return f"{kind} ({part['n_domains'].max()})" if "n_domains" in part else kind
 
 
-def _best(values: "pd.Series[float]", columns: list[str], excluded: list[str]) -> int | None:
+def _best(values: pd.Series[float], columns: list[str], excluded: list[str]) -> int | None:
     """Column of the lowest value of the methods that are not excluded, if there are several."""
     compared = values.astype(float).drop(index=excluded, errors="ignore").dropna()
     return columns.index(str(compared.idxmin())) if len(compared) > 1 else None
@@ -178,7 +180,7 @@ def _with_paper(numbers: pd.DataFrame, table: int | None) -> pd.DataFrame:
     return numbers.merge(cells[[*keys, *columns]], on=keys, how="left")
 
 
-def _texts(values: "pd.Series[float]", errors: "pd.Series[float]") -> tuple[str, ...]:
+def _texts(values: pd.Series[float], errors: pd.Series[float]) -> tuple[str, ...]:
     pairs = zip(values.astype(float), errors.astype(float), strict=True)
     return tuple(_text(value, error) for value, error in pairs)
 

@@ -1,5 +1,7 @@
 """Results of an experiment: a tidy table, means over domains, provenance, and their files."""
 
+from __future__ import annotations
+
 import json
 import platform
 from collections.abc import Mapping, Sequence
@@ -52,7 +54,7 @@ class Results:
     trial_results: dict[tuple[str, Trial], TrialResult]
     data: dict[str, dict[str, Any]]
 
-    def only(self, trials: Sequence[Trial]) -> "Results":
+    def only(self, trials: Sequence[Trial]) -> Results:
         """The results of the given trials."""
         chosen = set(trials)
         kept = {name: result for name, result in self.trial_results.items() if name[1] in chosen}

@@ -1,5 +1,7 @@
 """Runner of experiments: it runs the trials that are not in the cache."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

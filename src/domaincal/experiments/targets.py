@@ -1,5 +1,7 @@
 """Targets of ``reproduce``: the paper's tables and figures, and overviews of experiments."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

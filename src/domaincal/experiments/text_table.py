@@ -1,5 +1,7 @@
 """Text tables: plain text, Markdown or LaTeX."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Tiny-ImageNet-C: train a network on Tiny-ImageNet, and extract its rows in 76 domains."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Trial results: scores, bins and temperatures of one method in one repeat of one partition."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -71,7 +73,7 @@ class SplitData:
     @classmethod
     def with_oracles(
         cls, train: CalibrationData, scored: Mapping[str, CalibrationData]
-    ) -> "SplitData":
+    ) -> SplitData:
         """Fit the oracles to the scored rows."""
         return cls(train, scored, {kind: _oracle(data) for kind, data in scored.items()})
 

@@ -1,5 +1,7 @@
 """Trials: one method in one repeat of one partition."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple

@@ -1,5 +1,7 @@
 """Objects in a user's Python file beside the experiment, e.g. ``mine.py:Mine``."""
 
+from __future__ import annotations
+
 import hashlib
 import importlib.util
 import sys

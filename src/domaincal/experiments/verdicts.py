@@ -1,5 +1,7 @@
 """Verdicts: sentences that compare MD-TS with TS and MSP."""
 
+from __future__ import annotations
+
 import pandas as pd
 
 from domaincal.experiments.results import Results

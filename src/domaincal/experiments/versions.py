@@ -1,5 +1,7 @@
 """Versions of installed packages, for the provenance of results."""
 
+from __future__ import annotations
+
 from importlib.metadata import PackageNotFoundError, version
 
 

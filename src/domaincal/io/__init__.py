@@ -1,5 +1,7 @@
 """Readers and writers of data."""
 
+from __future__ import annotations
+
 from domaincal.io.formats import convert, read, write
 from domaincal.io.inspection import Inspection, inspect
 from domaincal.io.prediction_files import write_table

@@ -1,5 +1,7 @@
 """Arrays as columns of a table: one column for each class, feature, label, domain and group."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

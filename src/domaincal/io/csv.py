@@ -1,5 +1,7 @@
 """``.csv``: columns ``logit_*`` or ``prob_*``, ``feature_*``, ``label``, ``domain``, ``group``."""
 
+from __future__ import annotations
+
 import csv
 import gzip
 import io
@@ -173,7 +175,7 @@ def _not_a_number(
     return FileFormatError(f"{path} is not a readable .csv file.")
 
 
-def _texts(cells: "pd.Series[Any]", column: str) -> "pd.Series[Any]":
+def _texts(cells: pd.Series[Any], column: str) -> pd.Series[Any]:
     """Texts of the cells; an empty cell is an error."""
     texts = cells.astype(object)
     empty = (texts.isna() | (texts == "")).to_numpy()
@@ -185,14 +187,14 @@ def _texts(cells: "pd.Series[Any]", column: str) -> "pd.Series[Any]":
     return texts
 
 
-def _integers_or_texts(texts: "pd.Series[Any]") -> Array:
+def _integers_or_texts(texts: pd.Series[Any]) -> Array:
     """Integers if all cells are integers in their usual form (so 007 is a text), else texts."""
     if texts.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all():
         return texts.astype(np.int64).to_numpy()
     return texts.to_numpy(object)
 
 
-def _labels(texts: "pd.Series[Any]", class_names: tuple[str, ...] | None) -> Array:
+def _labels(texts: pd.Series[Any], class_names: tuple[str, ...] | None) -> Array:
     """Labels as class names if all of them are, else as class indices.
 
     A mix is an error: with a class named ``3``, the label 3 would be ambiguous.

@@ -1,5 +1,7 @@
 """``read``, ``write`` and ``convert``; the suffix of the path selects the format."""
 
+from __future__ import annotations
+
 import os
 import warnings
 from collections.abc import Callable

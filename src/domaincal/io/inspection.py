@@ -1,5 +1,7 @@
 """Contents of a data file, domain by domain, and problems of its rows."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,7 +132,7 @@ class _RowFacts:
     span: Array
 
     @classmethod
-    def of(cls, data: CalibrationData) -> "_RowFacts":
+    def of(cls, data: CalibrationData) -> _RowFacts:
         parts = []
         for start in range(0, len(data), _BLOCK):
             block = slice(start, start + _BLOCK)

@@ -1,5 +1,7 @@
 """Arrays in ``.npy`` format, with a check of the header against the size of the file."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 from io import BufferedReader
@@ -16,7 +18,7 @@ from domaincal.errors import FileFormatError
 
 def read_npy_header(
     stream: IO[bytes], size: int, name: str
-) -> tuple[tuple[int, ...], bool, "np.dtype[Any]"]:
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, Fortran order and dtype of an array whose file or zip entry has ``size`` bytes.
 
     numpy allocates whatever the header promises and ignores bytes beyond it, so that the size must

@@ -1,5 +1,7 @@
 """``.npz``: one file of named arrays, for small data sets."""
 
+from __future__ import annotations
+
 import json
 import zipfile
 from pathlib import Path

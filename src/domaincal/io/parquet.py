@@ -1,5 +1,7 @@
 """``.parquet``: the columns of a csv file, with dtypes, checksums and metadata."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -117,7 +119,7 @@ def _values(values: Any, column: str, start: int) -> Array:
     return np.asarray(values.to_numpy(zero_copy_only=False))
 
 
-def _common_dtype(schema: Any, columns: tuple[str, ...]) -> "np.dtype[Any]":
+def _common_dtype(schema: Any, columns: tuple[str, ...]) -> np.dtype[Any]:
     """Floating dtype that holds all columns."""
     dtypes = []
     for column in columns:

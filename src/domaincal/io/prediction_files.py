@@ -1,5 +1,7 @@
 """Writer of tables of predictions."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 

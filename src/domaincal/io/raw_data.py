@@ -1,5 +1,7 @@
 """Arrays of a file before validation."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field

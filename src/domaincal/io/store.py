@@ -1,5 +1,7 @@
 """The store: a folder of shards for large data sets; appends are atomic."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import shutil

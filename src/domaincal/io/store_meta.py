@@ -1,5 +1,7 @@
 """Contents of the ``meta.json`` of a store."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re
@@ -48,7 +50,7 @@ class StoreMeta:
     feature_names: list[str] | None = None
 
     @classmethod
-    def from_json(cls, content: bytes, path: Path) -> "tuple[StoreMeta, str | None]":
+    def from_json(cls, content: bytes, path: Path) -> tuple[StoreMeta, str | None]:
         """Decode the content of the file ``path``; also return the checksum stored in it."""
         with decoding(path, "restore it"):
             found = json.loads(content)

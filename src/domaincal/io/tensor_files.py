@@ -1,5 +1,7 @@
 """Readers of ``.safetensors`` and ``.pt`` files."""
 
+from __future__ import annotations
+
 import json
 import zipfile
 from pathlib import Path

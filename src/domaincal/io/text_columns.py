@@ -1,5 +1,7 @@
 """Text columns of csv files that list the images of a data set."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,7 +52,7 @@ def read_texts(
     return frame
 
 
-def are_whole(texts: "pd.Series[str]") -> bool:
+def are_whole(texts: pd.Series[str]) -> bool:
     """Whether all texts are integers >= 0."""
     return bool(texts.str.fullmatch(_WHOLE).all())
 

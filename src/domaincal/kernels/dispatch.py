@@ -5,6 +5,8 @@ depend on how the data are cut into blocks. numba is imported only when its kern
 arrays are passed to it as read-only: numba would compile a second version for writable arrays.
 """
 
+from __future__ import annotations
+
 from types import ModuleType
 
 import numpy as np

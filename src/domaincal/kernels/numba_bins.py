@@ -1,5 +1,7 @@
 """Bin sums compiled by numba: serial, without the GIL, in one pass over the confidences."""
 
+from __future__ import annotations
+
 from domaincal.kernels.numba_jit import jit
 
 

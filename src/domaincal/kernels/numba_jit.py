@@ -1,5 +1,7 @@
 """Options of the numba compiler."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -10,6 +10,8 @@ this file replaces them. All kernels are in one file because the cache of numba 
 in the file of a kernel.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

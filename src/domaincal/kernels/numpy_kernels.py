@@ -1,5 +1,7 @@
 """Row kernels in numpy and float64: for small inputs, and the reference of the other kernels."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from domaincal._typing import Array, FloatArray, IntArray

@@ -6,6 +6,8 @@ with the device. If Triton is installed, :mod:`triton_kernels` computes the temp
 which fits spend most of their time.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib.util
 import warnings
@@ -168,36 +170,6 @@ def residual_sum(
 def linear_values(features: Any, coef: Any) -> FloatArray:
     """``features @ coef`` in float64."""
     return _to_host(features.double() @ coef)
-
-
-def huber_loss(
-    features: Any,
-    target: Any,
-    weight: Any,
-    coef: Any,
-    intercept: float,
-    *,
-    scale: float,
-    epsilon: float,
-) -> tuple[float, FloatArray, float, float]:
-    """Huber loss with scale s, and its gradient in coefficients, intercept and scale.
-
-    The loss is ``sum w (s + r**2 / s)`` over residuals ``|r| <= epsilon * s``, and ``sum w (s + 2
-    epsilon |r| - epsilon**2 s)`` over the others.
-    """
-    torch = loaded_torch()
-    residual = target - features @ coef - intercept
-    beyond = residual.abs() > epsilon * scale
-    # Minus the derivative of the loss in the prediction of each row.
-    pull = 2.0 * weight * torch.where(beyond, epsilon * residual.sign(), residual / scale)
-    inside = torch.where(beyond, 0.0, weight * residual.square()).sum() / scale
-    outside = torch.where(beyond, weight * residual.abs(), 0.0).sum()
-    n_outside = torch.where(beyond, weight, 0.0).sum()
-    n = weight.sum()
-    loss = n * scale + inside + 2.0 * epsilon * outside - scale * epsilon**2 * n_outside
-    of_scale = n - epsilon**2 * n_outside - inside / scale
-    slopes = _to_host(torch.cat([-(pull @ features), torch.stack([-pull.sum(), of_scale, loss])]))
-    return float(slopes[-1]), slopes[:-3], float(slopes[-3]), float(slopes[-2])
 
 
 def sorted_and_centred(logits: Any) -> Any:

@@ -2,7 +2,13 @@
 
 All arithmetic is float64: results do not depend on the matmul precision that users have set
 (TF32), and distances of similar rows do not suffer from cancellation.
+
+The twins stay because the host is much slower: on 155,000 rows of 512 features, fitted on 20,000 of
+them, kernel ridge took 1.6 s to fit and 0.2 s to predict on an H200 against 15.5 s and 3.6 s on 16
+cores; neighbours 0.4 s and 0.3 s against 3.0 s and 20.5 s.
 """
+
+from __future__ import annotations
 
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Calibration errors, proper scores and comparisons, pooled and by domain."""
 
+from __future__ import annotations
+
 from domaincal.metrics.calibration_error import (
     calibration_error_interval,
     classwise_calibration_error,

@@ -1,5 +1,7 @@
 """Calibration errors of the predicted class and of each class."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from domaincal._typing import ArrayLike

@@ -1,5 +1,7 @@
 """Comparisons of domains and of methods, with confidence intervals and tests."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -326,7 +328,7 @@ def _gap_to_others(gaps: list[_Gap], k: int) -> _Gap:
     return _Gap(gaps[k].n, gaps[k].value - value, gaps[k].variance + variance)
 
 
-def _scores_of(table: pd.DataFrame, method: str, score: str, argument: str) -> "pd.Series[float]":
+def _scores_of(table: pd.DataFrame, method: str, score: str, argument: str) -> pd.Series[float]:
     """Scores of a method, indexed by domain."""
     if not isinstance(table, pd.DataFrame) or not {"method", "domain"} <= set(table.columns):
         raise InputError(

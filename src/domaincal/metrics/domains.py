@@ -1,5 +1,7 @@
 """Metrics by domain, and their means over domains."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,5 +1,7 @@
 """Confidences, hits and bin sums from probabilities and labels."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 import numpy as np

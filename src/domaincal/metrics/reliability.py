@@ -1,5 +1,7 @@
 """Reliability curve: accuracy against confidence by bin."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Accuracy and proper scores."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Figures of results: each function draws a computed result on matplotlib axes."""
 
+from __future__ import annotations
+
 from domaincal.plots.domains import (
     plot_accuracy_prediction,
     plot_domain_errors,

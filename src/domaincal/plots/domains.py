@@ -1,5 +1,7 @@
 """Figures of results tables, with one point for each domain."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

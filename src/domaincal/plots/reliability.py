@@ -1,5 +1,7 @@
 """Reliability diagram."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Colours, markers and axes that all figures share."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import cycle
 from typing import Any

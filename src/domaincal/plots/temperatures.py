@@ -1,5 +1,7 @@
 """Figure of predicted against learned temperatures."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pandas as pd

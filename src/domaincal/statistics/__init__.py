@@ -1,5 +1,7 @@
 """Sums over rows that can be added, and solvers that use only these sums."""
 
+from __future__ import annotations
+
 from domaincal.statistics.bins import BinSums
 from domaincal.statistics.error_interval import ErrorInterval
 from domaincal.statistics.least_squares import LeastSquares

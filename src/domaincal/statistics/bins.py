@@ -1,5 +1,7 @@
 """Bin sums of confidences and hits, from which calibration errors are computed."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -69,7 +71,7 @@ class BinSums:
         n_bins: int = 15,
         strategy: Strategy = "uniform",
         sample_weight: ArrayLike | None = None,
-    ) -> "BinSums":
+    ) -> BinSums:
         """Bin confidences in [0, 1]; ``hits`` says which predictions are correct."""
         c = check_confidences(confidences)
         h = check_hits(hits, n_rows=len(c))
@@ -85,7 +87,7 @@ class BinSums:
             sums = workers.sum(block_sums, row_blocks(len(c), c.itemsize))
         return cls(edges, *sums.T)
 
-    def __add__(self, other: "BinSums") -> "BinSums":
+    def __add__(self, other: BinSums) -> BinSums:
         if not isinstance(other, BinSums):
             return NotImplemented
         if not np.array_equal(self.edges, other.edges):
@@ -100,7 +102,7 @@ class BinSums:
             self.hits + other.hits,
         )
 
-    def __radd__(self, other: object) -> "BinSums":
+    def __radd__(self, other: object) -> BinSums:
         if other == 0:  # the start of sum()
             return self
         return NotImplemented

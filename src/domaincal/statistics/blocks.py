@@ -4,6 +4,8 @@ The size of a block depends only on the width of a row, and results are added in
 blocks. Results therefore do not depend on the number of threads.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -68,7 +70,7 @@ class Workers:
     10
     """
 
-    def __enter__(self) -> "Workers":
+    def __enter__(self) -> Workers:
         self._count = thread_count()
         self._pool = ThreadPoolExecutor(self._count)
         return self

@@ -7,6 +7,8 @@ that the distribution of ``|hits / n - confidence|`` is known. Accuracies move o
 at the confidences (a calibrated model). No random numbers are drawn.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol

@@ -1,5 +1,7 @@
 """Solve normal equations by Cholesky, or by eigenvectors if features are linearly dependent."""
 
+from __future__ import annotations
+
 import functools
 
 import numpy as np

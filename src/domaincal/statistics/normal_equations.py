@@ -4,6 +4,8 @@ Every row of domain k has the target ``t_k``, so that ``X't = sum_k t_k * (sum o
 The sums do not depend on the targets: one pass over the features is enough for all targets.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +69,7 @@ class NormalEquations:
         weight: FloatArray | None = None,
         *,
         shift: FloatArray,
-    ) -> "NormalEquations":
+    ) -> NormalEquations:
         """Sum over rows; ``domain`` holds the code of the domain of each row."""
         x = features - shift  # in float64
         w = np.ones(len(x)) if weight is None else weight
@@ -84,7 +86,7 @@ class NormalEquations:
             gram, moments, np.bincount(domain, w, minlength=n_domains).astype(np.float64), shift
         )
 
-    def __add__(self, other: "NormalEquations") -> "NormalEquations":
+    def __add__(self, other: NormalEquations) -> NormalEquations:
         if not np.array_equal(self.shift, other.shift):
             raise InputError(
                 "only sums with the same shift can be added; pass the same shift to from_rows."

@@ -1,5 +1,7 @@
 """Symmetric positive definite systems."""
 
+from __future__ import annotations
+
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Smooth calibration error: residuals are smoothed over the confidences instead of binned."""
 
+from __future__ import annotations
+
 import numpy as np
 from scipy.fft import dct, idct
 from scipy.optimize import brentq

@@ -5,6 +5,8 @@ slope give a bracket that every step stays in. The solver only calls ``evaluate(
 TemperatureSums`` and fits all domains at once, each at its own ``beta``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,5 +1,7 @@
 """Sums from which a temperature is fitted, and the fit of rows in memory."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
@@ -64,7 +66,7 @@ class TemperatureSums:
         offset: int = 0,
         every: int = 1,
         compiled: bool = False,
-    ) -> "TemperatureSums":
+    ) -> TemperatureSums:
         """Sum over rows; ``beta`` has one value for all rows, or one for each row."""
         sums = dispatch.temperature_sums(
             logits, labels, beta, weight=weight, domain=domain, n_domains=n_domains,
@@ -72,7 +74,7 @@ class TemperatureSums:
         )  # fmt: skip
         return cls(*sums.T)
 
-    def __add__(self, other: "TemperatureSums") -> "TemperatureSums":
+    def __add__(self, other: TemperatureSums) -> TemperatureSums:
         return TemperatureSums(
             *(getattr(self, f.name) + getattr(other, f.name) for f in fields(self))
         )
@@ -118,10 +120,10 @@ class LabelledRows:
         if on_device(self.logits):
             return self._checked(self._sums_on_device(beta, per_row=per_row))
 
-        def block_sums(block: slice) -> TemperatureSums:
+        def block_sums(block: slice) -> FloatArray:
             domain = None if self.domain is None else self.domain[block]
             of_domain = beta if domain is None or per_row else beta[domain]
-            return TemperatureSums.from_rows(
+            return dispatch.temperature_sums(
                 self.logits[block],
                 self.labels[block],
                 beta[block] if per_row else of_domain,
@@ -139,7 +141,7 @@ class LabelledRows:
         blocks = row_blocks(len(self.logits), row_bytes // reach)
         with nullcontext(workers) if workers else Workers() as threads:
             sums = threads.sum(block_sums, blocks)
-        return self._checked(sums)
+        return self._checked(TemperatureSums(*sums.T))
 
     def _checked(self, sums: TemperatureSums) -> TemperatureSums:
         if not (np.isfinite(sums.slope).all() and np.isfinite(sums.spread).all()):
@@ -155,7 +157,7 @@ class LabelledRows:
         some = self if every == 1 else self._select(slice(None, None, every))
         return lambda beta: self._checked(some._sums_on_device(beta))
 
-    def _select(self, rows: Any) -> "LabelledRows":
+    def _select(self, rows: Any) -> LabelledRows:
         domain, weight = (None if a is None else a[rows] for a in (self.domain, self.weight))
         return LabelledRows(self.logits[rows], self.labels[rows], domain, self.n_domains, weight)
 

@@ -4,6 +4,8 @@ The names are loaded at first use (``__init__.pyi`` lists them). The package can
 torch; only the names that work with networks need it.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import lazy_loader

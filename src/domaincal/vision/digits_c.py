@@ -1,5 +1,7 @@
 """Digits-C: scikit-learn's handwritten digits under 75 corruptions, classified by a small MLP."""
 
+from __future__ import annotations
+
 import functools
 
 import numpy as np

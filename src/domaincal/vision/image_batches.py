@@ -1,5 +1,7 @@
 """Decode the images of a set, in worker processes, into batches of tensors."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from typing import Any

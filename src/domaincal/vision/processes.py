@@ -1,5 +1,7 @@
 """Run tasks in worker processes."""
 
+from __future__ import annotations
+
 import functools
 import os
 import threading

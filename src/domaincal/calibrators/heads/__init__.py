@@ -1,5 +1,7 @@
 """Heads of MD-TS: regressions from the features of each row to the target of its domain."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 from domaincal.calibrators.heads.huber import fit_huber

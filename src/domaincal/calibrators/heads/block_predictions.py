@@ -1,5 +1,7 @@
 """Predictions of heads, block by block, on the host or on a device."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Grid search of the heads by the NLL of held-out domains."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

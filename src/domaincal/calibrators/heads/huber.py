@@ -1,16 +1,20 @@
-"""Huber head: robust linear regression, in which outlying domains count less."""
+"""Huber head: robust linear regression, in which outlying domains count less.
+
+It is fitted by scikit-learn on the host, also for features on a device: a twin for torch was only 4
+times as fast (3.0 s against 11.6 s on 155,000 rows of 512 features on an H200).
+"""
+
+from __future__ import annotations
 
 import numpy as np
+from sklearn.linear_model import HuberRegressor
 
-from domaincal._tensors import on_device
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.calibrators.heads.grid_search import search_candidates
 from domaincal.calibrators.heads.regression_problem import SEARCH_ROWS, HeadFit, HeadProblem
-from domaincal.calibrators.heads.whitening import WhitenedArray, WhitenedRows, WhitenedTensor
 from domaincal.errors import DomaincalError
 from domaincal.statistics import LeastSquares, LinearMap, NormalEquations
 from domaincal.statistics.least_squares import SINGULAR_TOLERANCE
-from domaincal.statistics.normal_equations import sum_normal_equations
 
 #: Candidates for epsilon: residuals above epsilon times the scale count linearly. 1.35 has 95%
 #: efficiency for normal residuals. Close to 1, the smallest value that scikit-learn accepts, the
@@ -26,6 +30,7 @@ _TOLERANCES = (1e-8, 1e-6, 1e-4)
 # Residuals of an exact fit, relative to the largest target. They are rounding errors, and Huber's
 # scale would be 0.
 _EXACT_FIT = 1e-10
+_MAX_ITER = 1000
 
 
 def fit_huber(problem: HeadProblem) -> HeadFit:
@@ -64,12 +69,11 @@ def fit_huber_maps(
     unit = float(np.abs(targets - offset).max()) or 1.0
     t = (targets - offset) / unit
 
-    x = problem.features_in_place(rows)
+    x = problem.host_features(rows)
     centre, basis = _whitening(x, weight, fit_intercept=intercept)
-    whitened: WhitenedRows
-    whitened = WhitenedTensor(x, centre, basis) if on_device(x) else WhitenedArray(x, centre, basis)
-    least_squares = whitened.transposed_product(t if weight is None else weight * t) / len(t)
-    exact = np.abs(whitened.product(least_squares) - t).max() < _EXACT_FIT
+    whitened = (x - centre) @ basis
+    least_squares = (t if weight is None else weight * t) @ whitened / len(t)
+    exact = np.abs(whitened @ least_squares - t).max() < _EXACT_FIT
     if exact or basis.shape[1] == 0:  # no columns: the features are constant
         coef = basis @ least_squares * unit
         return [LinearMap(coef, offset - float(centre @ coef))] * len(epsilons)
@@ -84,7 +88,7 @@ def fit_huber_maps(
 
 
 def _solve(
-    whitened: WhitenedRows,
+    whitened: FloatArray,
     t: FloatArray,
     weight: FloatArray | None,
     *,
@@ -93,10 +97,14 @@ def _solve(
 ) -> tuple[FloatArray, float]:
     """Coefficients and intercept at the strictest tolerance at which the solver converges."""
     for tolerance in _TOLERANCES:
+        # Without warm_start, which in scikit-learn 1.9 fits an intercept that was not asked for.
+        regressor = HuberRegressor(
+            epsilon=epsilon, alpha=0.0, fit_intercept=intercept, max_iter=_MAX_ITER,
+            tol=tolerance * len(t),
+        )  # fmt: skip
         try:
-            return whitened.fit_huber(
-                t, weight, epsilon=epsilon, intercept=intercept, tol=tolerance * len(t)
-            )
+            regressor.fit(whitened, t, sample_weight=weight)
+            return regressor.coef_, float(regressor.intercept_)
         except ValueError as error:
             # scikit-learn raises if the line search cannot improve the solution any more.
             if "convergence" not in str(error):
@@ -109,15 +117,8 @@ def _whitening(
     x: Array, weight: FloatArray | None, *, fit_intercept: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Centre (0 without an intercept) and basis in which the features are uncorrelated."""
-    one_domain = np.zeros(len(x), np.int64)
-    if on_device(x):
-        part = np.zeros(1, np.int64)
-        equations = sum_normal_equations(
-            x, one_domain, part=part, weight=weight, fit_intercept=fit_intercept
-        )[0]
-    else:
-        shift = x.mean(axis=0, dtype=np.float64) if fit_intercept else np.zeros(x.shape[1])
-        equations = NormalEquations.from_rows(x, one_domain, 1, weight, shift=shift)
+    shift = x.mean(axis=0, dtype=np.float64) if fit_intercept else np.zeros(x.shape[1])
+    equations = NormalEquations.from_rows(x, np.zeros(len(x), np.int64), 1, weight, shift=shift)
     solver = LeastSquares(equations, fit_intercept=fit_intercept)
     values, vectors = solver.spectrum
     kept = values > SINGULAR_TOLERANCE**2 * values[-1]

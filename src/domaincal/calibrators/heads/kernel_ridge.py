@@ -1,5 +1,7 @@
 """Kernel ridge head with a Gaussian kernel, exact or by Nystroem's approximation."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import product
 

@@ -1,5 +1,7 @@
 """Least-squares and ridge heads, from normal equations."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from domaincal._typing import FeatureMatrix, FloatArray, IntArray

@@ -1,5 +1,7 @@
 """Nearest-neighbour head: the mean target of the rows with the most similar features."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

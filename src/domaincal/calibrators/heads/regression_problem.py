@@ -1,5 +1,7 @@
 """The regression problem that a head solves, and its solution."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from domaincal._tensors import on_device
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
 from domaincal.errors import InputError
@@ -101,15 +102,6 @@ class HeadProblem:
     def host_features(self, rows: IntArray) -> Array:
         """Features of the given rows as a numpy array of float32 or float64."""
         return self._check_finite(as_floats(np.asarray(self.features[rows])))
-
-    def features_in_place(self, rows: IntArray) -> Any:
-        """Features of the given rows: a DeviceArray on a device, else :meth:`host_features`."""
-        x = self.features[rows]
-        if not on_device(x):
-            return self._check_finite(as_floats(x))
-        if not x.all_finite():
-            raise non_finite_features_error(self.features)
-        return x
 
     def _check_finite(self, x: Array) -> Array:
         if not np.isfinite(x).all():

@@ -1,5 +1,7 @@
 """Head that is any scikit-learn regressor."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Names of the corruptions, their severities, and the published tables of constants."""
 
+from __future__ import annotations
+
 from typing import Literal
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Corrupt arrays or tensors of images as ImageNet-C does."""
 
+from __future__ import annotations
+
 import sys
 from typing import TYPE_CHECKING, Any, overload
 
@@ -23,13 +25,13 @@ if TYPE_CHECKING:
 
 @overload
 def corrupt(
-    images: "Tensor",
+    images: Tensor,
     name: str,
     severity: int,
     random_state: int = 0,
     *,
     constants: Constants = "imagenet",
-) -> "Tensor": ...
+) -> Tensor: ...
 @overload
 def corrupt(
     images: ArrayLike,
@@ -40,13 +42,13 @@ def corrupt(
     constants: Constants = "imagenet",
 ) -> Array: ...
 def corrupt(
-    images: "ArrayLike | Tensor",
+    images: ArrayLike | Tensor,
     name: str,
     severity: int,
     random_state: int = 0,
     *,
     constants: Constants = "imagenet",
-) -> "Array | Tensor":
+) -> Array | Tensor:
     """Corrupt images as in ImageNet-C, Tiny-ImageNet-C or CIFAR-10-C.
 
     The random numbers of an image depend only on the seed, the corruption, the severity and the

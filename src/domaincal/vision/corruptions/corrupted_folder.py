@@ -1,5 +1,7 @@
 """Corrupt a folder of images into one folder for each domain."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os

@@ -1,5 +1,7 @@
 """A set of corruptions, under each of which every image is shown."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -71,7 +73,7 @@ class Corruptions:
         """Names of the domains, in order."""
         return (CLEAN, *(domain_name(*pair) for pair in self._pairs()))
 
-    def apply(self, images: "Tensor", domain: int) -> "Tensor":
+    def apply(self, images: Tensor, domain: int) -> Tensor:
         """Images, uint8 of shape (n, height, width, 3), in the domain of the given number."""
         if domain == 0:
             return images

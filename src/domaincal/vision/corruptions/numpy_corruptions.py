@@ -1,5 +1,7 @@
 """Corrupt numpy images with the package imagecorruptions, one image at a time."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import hashlib

@@ -1,5 +1,7 @@
 """Data sets of images by name, such as ``gldv2:variant=gld23k:random_state=1``."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass

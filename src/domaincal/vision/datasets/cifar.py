@@ -1,5 +1,7 @@
 """CIFAR-10 and CIFAR-100, from the official binary files."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 from typing import ClassVar, Literal

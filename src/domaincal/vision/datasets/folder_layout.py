@@ -1,5 +1,7 @@
 """List folders of data sets, and raise errors for missing files."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable
 from pathlib import Path

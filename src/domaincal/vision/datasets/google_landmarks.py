@@ -1,5 +1,7 @@
 """Google Landmarks v2, with photographers as domains."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 from typing import Literal

@@ -1,5 +1,7 @@
 """Sequences of images that are decoded when they are read."""
 
+from __future__ import annotations
+
 import io
 import os
 import zipfile

@@ -1,5 +1,7 @@
 """Images with labels, domains and groups."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -105,7 +107,7 @@ class ImageSet:
             parts.append("no labels")
         return f"{type(self).__name__}({', '.join(parts)})"
 
-    def select(self, rows: Any) -> "ImageSet":
+    def select(self, rows: Any) -> ImageSet:
         """Image set of some rows, given by a slice, row numbers or a boolean mask."""
         numbers = np.arange(len(self))[rows]
         return ImageSet(

@@ -1,5 +1,7 @@
 """Images that a csv file lists with their labels and domains."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -102,7 +104,7 @@ class ImageTable(ImageSet):
 
 
 def _classes(
-    labels: "pd.Series[str]", class_names: Sequence[str] | None, table: Path
+    labels: pd.Series[str], class_names: Sequence[str] | None, table: Path
 ) -> tuple[Array, Sequence[str]]:
     """Class index of each row, and the names of the classes."""
     negative = labels.str.fullmatch("-[0-9]+")

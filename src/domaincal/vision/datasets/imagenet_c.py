@@ -1,5 +1,7 @@
 """ImageNet-C, from the official folders, with the clean validation images."""
 
+from __future__ import annotations
+
 import importlib.util
 import os
 import re

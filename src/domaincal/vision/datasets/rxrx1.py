@@ -1,5 +1,7 @@
 """RxRx1, as distributed by WILDS."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from pathlib import Path

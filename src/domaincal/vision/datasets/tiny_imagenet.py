@@ -1,5 +1,7 @@
 """Tiny-ImageNet, from its folder or directly from zip files."""
 
+from __future__ import annotations
+
 import os
 import re
 import zipfile

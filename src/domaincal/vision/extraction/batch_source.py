@@ -1,5 +1,7 @@
 """The protocol of a source of batches for an extraction."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 

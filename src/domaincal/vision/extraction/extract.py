@@ -1,5 +1,7 @@
 """Write logits and features of images to a store."""
 
+from __future__ import annotations
+
 import functools
 import json
 import os

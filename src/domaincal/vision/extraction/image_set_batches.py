@@ -1,5 +1,7 @@
 """Batches of an image set, uncorrupted or under corruptions."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Batches of a user's loader, such as a torch DataLoader."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Run a network in half precision, and in float32 where half precision overflows."""
 
+from __future__ import annotations
+
 import warnings
 from typing import Literal, NamedTuple
 

@@ -1,5 +1,7 @@
 """Outputs of a network that wait to be written to a store as one shard."""
 
+from __future__ import annotations
+
 import time
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,5 +1,7 @@
 """Create networks of timm by name, with pretrained or random weights."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, Literal
 

@@ -1,5 +1,7 @@
 """Choice of a device, and contexts in which a network runs on it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any

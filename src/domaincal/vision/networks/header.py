@@ -1,5 +1,7 @@
 """Header of a network file. It can be read without torch and without the weights."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Mapping
@@ -44,7 +46,7 @@ class NetworkHeader:
         return {"format": NETWORK_FORMAT, "version": _VERSION, "network": json.dumps(asdict(self))}
 
     @classmethod
-    def from_texts(cls, texts: Mapping[str, str], path: str | os.PathLike[str]) -> "NetworkHeader":
+    def from_texts(cls, texts: Mapping[str, str], path: str | os.PathLike[str]) -> NetworkHeader:
         """Header from the metadata of the file ``path``."""
         if not is_network(texts):
             raise FileFormatError(

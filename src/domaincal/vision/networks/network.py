@@ -1,5 +1,7 @@
 """A torch module, split at its last layer into features and logits."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -71,7 +73,7 @@ class Network:
     def __repr__(self) -> str:
         return f"Network({self.name!r}, layer={self.layer!r})"
 
-    def to(self, device: torch.device | str) -> "Network":
+    def to(self, device: torch.device | str) -> Network:
         """Move the module to a device, set eval mode, and return the network itself."""
         # Images have their channels last. On the CPU, torch's own blocked layouts are as fast.
         if torch.device(device).type == "cuda":

@@ -1,5 +1,7 @@
 """Save and load networks as ``.safetensors`` files: weights as tensors, the rest as JSON."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 

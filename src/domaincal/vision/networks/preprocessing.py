@@ -1,5 +1,7 @@
 """Resize, crop and normalise images for a network."""
 
+from __future__ import annotations
+
 import functools
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
@@ -59,7 +61,7 @@ class Preprocessing:
             raise InputError(f"crop must be in (0, 1], got {self.crop!r}.")
 
     @classmethod
-    def from_timm(cls, config: dict[str, Any], *, side: int | None = None) -> "Preprocessing":
+    def from_timm(cls, config: dict[str, Any], *, side: int | None = None) -> Preprocessing:
         """Preprocessing of a network of timm. With another ``side``, images are not cropped."""
         default_side = int(config["input_size"][-1])
         known = config["interpolation"] in ("bilinear", "bicubic")
@@ -97,7 +99,7 @@ class Preprocessing:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "Preprocessing":
+    def from_dict(cls, values: dict[str, Any]) -> Preprocessing:
         """Preprocessing from the result of :meth:`to_dict`; all fields must be present."""
         missing = [f.name for f in fields(cls) if f.name not in values]
         if missing:

@@ -1,5 +1,7 @@
 """Schedules of the learning rate."""
 
+from __future__ import annotations
+
 import math
 from typing import Literal
 

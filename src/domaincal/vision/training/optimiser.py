@@ -1,5 +1,7 @@
 """Stochastic gradient descent with a schedule of learning rates."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Random crops and horizontal flips of a batch, on its device."""
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as functional
 from torch import Tensor

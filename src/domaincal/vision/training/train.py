@@ -1,5 +1,7 @@
 """Train or fine-tune a network on an image set."""
 
+from __future__ import annotations
+
 import os
 import platform
 import time

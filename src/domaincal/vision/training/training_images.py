@@ -1,5 +1,7 @@
 """Batches of the images that a network is trained on or validated with."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 import numpy as np

@@ -4,6 +4,8 @@ Each corruption is a function of images, random numbers and constants. Images ar
 (n, 3, height, width) in grey levels from 0 to 255; the results may lie outside that range.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import torch

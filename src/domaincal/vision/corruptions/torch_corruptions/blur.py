@@ -1,5 +1,7 @@
 """Blur corruptions: defocus, glass, motion, zoom."""
 
+from __future__ import annotations
+
 import functools
 import math
 

@@ -1,5 +1,7 @@
 """The published constants of the corruptions."""
 
+from __future__ import annotations
+
 import functools
 import importlib.resources
 import json

@@ -1,5 +1,7 @@
 """Digital corruptions: contrast, elastic transform, pixelate. JPEG is in ``jpeg.py``."""
 
+from __future__ import annotations
+
 import functools
 
 import numpy as np

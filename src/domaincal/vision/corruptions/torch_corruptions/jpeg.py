@@ -1,5 +1,7 @@
 """JPEG compression with the arithmetic of libjpeg: 4:2:0, standard tables, smooth chroma."""
 
+from __future__ import annotations
+
 import functools
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Noise corruptions: Gaussian, shot, impulse."""
 
+from __future__ import annotations
+
 import functools
 
 import numpy as np

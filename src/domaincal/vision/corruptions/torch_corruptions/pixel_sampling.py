@@ -1,5 +1,7 @@
 """Read pixels of images at shifted or fractional positions."""
 
+from __future__ import annotations
+
 from typing import Literal
 
 import numpy as np

@@ -4,6 +4,8 @@ A number is the splitmix64 hash of the image's key and a counter. So it is the s
 and for every batch. A sequential generator cannot give that.
 """
 
+from __future__ import annotations
+
 import hashlib
 import math
 

@@ -5,6 +5,8 @@ results of scipy's filters on the identity, so that borders and the rounding of 
 They are cached on their device.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 from typing import Literal

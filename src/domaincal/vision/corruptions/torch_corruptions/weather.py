@@ -1,5 +1,7 @@
 """Weather corruptions: snow, frost, fog, brightness."""
 
+from __future__ import annotations
+
 import functools
 import importlib.resources
 import math
