@@ -63,7 +63,7 @@ if __name__ == "__main__":
     for case in (
         (100, 10, 3, torch.float32),
         (37, 200, 5, torch.float16),
-        (150, 1000, 130, torch.bfloat16),
+        (150, 40, 130, torch.bfloat16),
         (700, 20, 7, torch.float32),
         (9, 5000, 2, torch.float32),
         (3, 2, 1, torch.float32),

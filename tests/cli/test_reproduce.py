@@ -6,7 +6,7 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from importlib.resources import files
 
 import numpy as np
@@ -368,8 +368,12 @@ def test_text_tables_escape_special_characters():
 
 def test_the_demo_prints_a_table_and_verdicts_and_is_reproducible(tmp_path, monkeypatch):
     pytest.importorskip("imagecorruptions", reason="needs the extra corruptions")
-    small = partial(dc.vision.load_digits_c, n_images=20)
-    monkeypatch.setitem(data_sources.SHIPPED_SOURCES, "digits-c", small)
+    small = cache(partial(dc.vision.load_digits_c, n_images=20))
+
+    def load(random_state):
+        return small(random_state)
+
+    monkeypatch.setitem(data_sources.SHIPPED_SOURCES, "digits-c", load)
     arguments = ["demo", "--repeats", "1", "--binning"]
     first = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "a")])
     assert first.exit_code == 0, first.output
@@ -382,6 +386,7 @@ def test_the_demo_prints_a_table_and_verdicts_and_is_reproducible(tmp_path, monk
     assert "BBQ" in lines[2]
     for name in ("domains", "accuracy", "temperatures"):
         assert (tmp_path / f"a/{name}.png").exists()
+    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", lambda self, file, **_: None)
     second = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "b")])
     assert (tmp_path / "a/results.csv").read_bytes() == (tmp_path / "b/results.csv").read_bytes()
     assert second.stdout.splitlines()[:-3] == lines[:-3]

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 import domaincal as dc
 from domaincal.statistics import error_interval
-from domaincal.statistics.bins import SMOOTH_BINS
+from domaincal.statistics.bin_sums import SMOOTH_BINS
 
 
 def _confidences(n, overconfidence):

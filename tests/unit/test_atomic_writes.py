@@ -190,11 +190,12 @@ def test_a_write_that_fails_with_an_error_number_keeps_it(tmp_path, monkeypatch)
 
 _APPEND = """
 import os, sys, numpy as np, domaincal as dc
+store = dc.Store(sys.argv[1])
 for k in range(3):
+    rows = dc.CalibrationData(np.full((10, 2), k, "f4"), domains=[f"worker-{k}"] * 10)
     if os.fork() == 0:
-        rows = dc.CalibrationData(np.full((10, 2), k, "f4"), domains=[f"worker-{k}"] * 10)
         for _ in range(8):
-            dc.Store(sys.argv[1]).append(rows)
+            store.append(rows)
         sys.exit()
 sys.exit(any(os.wait()[1] for _ in range(3)))
 """

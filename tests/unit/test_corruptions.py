@@ -316,7 +316,22 @@ def test_digits_c_shows_the_same_images_in_76_domains():
     assert len(SEVERITIES) * len(CORRUPTIONS) == 75
 
 
-def test_digits_c_depends_on_the_seed():
+@pytest.fixture
+def networks(monkeypatch):
+    """Options of the networks of Digits-C, which are trained for two epochs only."""
+    made = []
+
+    def make(**options):
+        made.append(options)
+        return MLPClassifier(**{**options, "max_iter": 2, "tol": 1.0})
+
+    monkeypatch.setattr(digits_c, "MLPClassifier", make)
+    return made
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_digits_c_depends_on_the_seed(networks, monkeypatch):
+    monkeypatch.setattr(digits_c, "CORRUPTED_DOMAINS", (("fog", 1), ("impulse_noise", 2)))
     a, b = (dc.vision.load_digits_c(3, n_images=2) for _ in range(2))
     np.testing.assert_array_equal(a.logits, b.logits)
     other = dc.vision.load_digits_c(4, n_images=2)
@@ -333,18 +348,11 @@ def test_outputs_of_digits_c_are_those_of_the_network():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_seed_of_digits_c_is_that_of_the_network(monkeypatch):
-    seeds = []
-
-    def spy(**options):
-        seeds.append(options["random_state"])
-        return MLPClassifier(**{**options, "max_iter": 2, "tol": 1.0})
-
-    monkeypatch.setattr(digits_c, "MLPClassifier", spy)
+def test_seed_of_digits_c_is_that_of_the_network(networks, monkeypatch):
     monkeypatch.setattr(digits_c, "CORRUPTED_DOMAINS", (("fog", 1),))
     for seed in (5, 6):
         dc.vision.load_digits_c(seed, n_images=1)
-    assert seeds == [5, 6]
+    assert [options["random_state"] for options in networks] == [5, 6]
 
 
 def test_digits_are_enlarged_smoothly():
@@ -360,7 +368,8 @@ def test_corrupted_digits_are_the_rounded_mean_of_the_channels(monkeypatch):
     np.testing.assert_array_equal(grey, np.round(colours.mean(axis=-1)))
 
 
-def test_digits_c_with_fewer_images_is_a_part_of_the_whole(monkeypatch):
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_digits_c_with_fewer_images_is_a_part_of_the_whole(networks, monkeypatch):
     """The cached corrupted digits are the same as freshly corrupted ones."""
     monkeypatch.setattr(digits_c, "CORRUPTED_DOMAINS", (("fog", 1), ("impulse_noise", 2)))
     digits_c.all_corrupted_digits.cache_clear()

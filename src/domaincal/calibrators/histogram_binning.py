@@ -9,7 +9,7 @@ from domaincal._validation import check_count, check_option
 from domaincal.calibrators.score_calibrator import Scheme, ScoreCalibrator
 from domaincal.calibrators.score_maps import StepMap, midpoint_edges
 from domaincal.kernels import dispatch
-from domaincal.statistics.bins import STRATEGIES, Strategy, bin_edges
+from domaincal.statistics.bin_sums import STRATEGIES, Strategy, bin_edges
 
 
 class HistogramBinning(ScoreCalibrator):

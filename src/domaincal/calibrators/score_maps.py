@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from domaincal._typing import FloatArray, IntArray
-from domaincal.kernels import numpy_kernels
+from domaincal.kernels.bins import bin_index
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class StepMap:
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Value of the bin of each score."""
-        return np.asarray(self.values[numpy_kernels.bin_index(scores, self.edges)])
+        return np.asarray(self.values[bin_index(scores, self.edges)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ import numpy as np
 from domaincal._tensors import on_device, read_only
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.kernels import numpy_kernels, torch_kernels
+from domaincal.kernels.bins import bin_index
 
 #: Below this many numbers, loading compiled code costs more than it saves.
 COMPILED_FROM = 1 << 18
@@ -125,7 +126,7 @@ def bin_sums(
         h = np.ascontiguousarray(hit)
         _compiled_bins().add_to_bins(*map(read_only, (confidence, h, w, edges)), out)
         return out
-    index = numpy_kernels.bin_index(confidence, edges)
+    index = bin_index(confidence, edges)
     w = np.ones(len(confidence)) if weight is None else np.asarray(weight, np.float64)
     columns = (w, w * confidence, w * hit)
     return np.stack([np.bincount(index, c, minlength=len(edges) - 1) for c in columns], axis=1)

@@ -91,19 +91,3 @@ def row_nll(of_label: FloatArray, dtype: np.dtype) -> FloatArray:
 def row_brier(of_label: FloatArray, square: FloatArray) -> FloatArray:
     """``sum_j (p_j - 1{y = j})**2``."""
     return square - 2.0 * of_label + 1.0
-
-
-def bin_index(confidence: FloatArray, edges: FloatArray) -> IntArray:
-    """Bin of each confidence: bin m is ``(edges[m], edges[m + 1]]``, the first also its left end.
-
-    The float64 edges decide, by comparison: ``ceil(c * M) - 1`` misplaces 5 of the 99 inner edges
-    at M = 100.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> bin_index(np.array([0.0, 0.25, 0.5, 0.75, 1.0]), np.linspace(0, 1, 3)).tolist()
-    [0, 0, 0, 1, 1]
-    """
-    index = np.searchsorted(edges, confidence, side="left") - 1
-    return np.clip(index, 0, len(edges) - 2)

@@ -7,7 +7,7 @@ import numpy as np
 from domaincal._typing import ArrayLike
 from domaincal.metrics.predictions import bin_classes, bin_predictions, check_predictions
 from domaincal.statistics import BinSums, ErrorInterval
-from domaincal.statistics.bins import SMOOTH_BINS, Norm, Strategy
+from domaincal.statistics.bin_sums import SMOOTH_BINS, Norm, Strategy
 
 
 def expected_calibration_error(

@@ -21,7 +21,7 @@ from domaincal._validation import (
 from domaincal.errors import InputError
 from domaincal.metrics.predictions import check_predictions, confidence_and_hit
 from domaincal.statistics import BinSums
-from domaincal.statistics.bins import Norm, Strategy
+from domaincal.statistics.bin_sums import Norm, Strategy
 
 # Number of parts of a domain; the jackknife leaves each part out once.
 _JACKKNIFE_PARTS = 20

@@ -9,7 +9,7 @@ import numpy as np
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_labels, check_probabilities
 from domaincal.statistics import BinSums
-from domaincal.statistics.bins import Strategy
+from domaincal.statistics.bin_sums import Strategy
 
 
 def check_predictions(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ import numpy as np
 from domaincal._typing import ArrayLike, FloatArray
 from domaincal.metrics.predictions import bin_predictions
 from domaincal.statistics import BinSums
-from domaincal.statistics.bins import Strategy
+from domaincal.statistics.bin_sums import Strategy
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from domaincal._typing import Array, ArrayLike
 from domaincal._validation import check_sample_weight
 from domaincal.kernels.numpy_kernels import label_and_square, row_brier, row_nll
 from domaincal.metrics.predictions import bin_classes, check_predictions
-from domaincal.statistics.bins import Strategy
+from domaincal.statistics.bin_sums import Strategy
 
 
 def accuracy(

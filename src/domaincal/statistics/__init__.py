@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domaincal.statistics.bins import BinSums
+from domaincal.statistics.bin_sums import BinSums
 from domaincal.statistics.error_interval import ErrorInterval
 from domaincal.statistics.least_squares import LeastSquares
 from domaincal.statistics.normal_equations import LinearMap, NormalEquations
