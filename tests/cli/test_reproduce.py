@@ -26,8 +26,8 @@ from domaincal.experiments.methods import (
     TS,
     head_methods,
 )
+from domaincal.experiments.paper_tables import ece_table
 from domaincal.experiments.reproduce import reproduce
-from domaincal.experiments.result_tables import ece_table
 from domaincal.experiments.runner import run_experiment
 from domaincal.experiments.targets import TARGETS
 from domaincal.experiments.text_table import Block, Line, TextTable

@@ -16,8 +16,8 @@ from domaincal.experiments.figures import (
     split_figure,
     temperature_figure,
 )
+from domaincal.experiments.paper_tables import ece_table
 from domaincal.experiments.reproduce import reproduce
-from domaincal.experiments.result_tables import ece_table
 from domaincal.experiments.targets import TARGETS
 from domaincal.experiments.verdicts import verdicts
 from support import small_domains

@@ -12,7 +12,7 @@ from domaincal._typing import Track
 from domaincal.errors import InputError
 from domaincal.experiments.experiment import Experiment
 from domaincal.experiments.figures import save_figure
-from domaincal.experiments.result_tables import ResultTable
+from domaincal.experiments.paper_tables import ResultTable
 from domaincal.experiments.results import Results, write_results
 from domaincal.experiments.runner import run_trials
 from domaincal.experiments.targets import Target, select_targets

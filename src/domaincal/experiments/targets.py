@@ -27,8 +27,8 @@ from domaincal.experiments.methods import (
     Method,
     head_methods,
 )
+from domaincal.experiments.paper_tables import ResultTable, ece_table, pooled_table
 from domaincal.experiments.partitions import Partition
-from domaincal.experiments.result_tables import ResultTable, ece_table, pooled_table
 from domaincal.experiments.results import Results
 from domaincal.experiments.trials import Trial, trials_of
 
