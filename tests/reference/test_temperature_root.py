@@ -1,5 +1,7 @@
 """T is the root of the NLL slope, against brentq in float64."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -11,17 +13,27 @@ from support import random_problem, root_temperature, slope
 CLASSES = (2, 3, 7, 10, 63, 64, 130, 200, 1000)
 
 
+def _problem(seed, n_classes, dtype):
+    rng = np.random.default_rng([seed, n_classes])
+    n = int(rng.integers(60, max(100, min(2000, 30_000 // n_classes))))
+    return random_problem(rng, n, n_classes, dtype)
+
+
+@cache
+def _root(seed, n_classes, dtype):
+    """Temperature of the reference solver, computed once for both kernels."""
+    problem = _problem(seed, n_classes, dtype)
+    return root_temperature(problem.logits, problem.labels)
+
+
 @pytest.mark.parametrize("n_classes", CLASSES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 def test_temperature_is_the_root_of_the_slope(kernel, n_classes, dtype):
     for seed in range(23):
-        rng = np.random.default_rng([seed, n_classes])
-        n = int(rng.integers(60, min(3000, 100_000 // n_classes)))
-        problem = random_problem(rng, n, n_classes, dtype)
+        problem = _problem(seed, n_classes, dtype)
         found = TemperatureScaling().fit(problem.logits, problem.labels).temperature_
-        expected = root_temperature(problem.logits, problem.labels)
         tolerance = 1e-8 if dtype is np.float64 else 1e-5
-        assert found == pytest.approx(expected, rel=tolerance), (seed, n)
+        assert found == pytest.approx(_root(seed, n_classes, dtype), rel=tolerance), seed
 
 
 def test_temperature_of_a_sampled_fit():

@@ -17,6 +17,7 @@ from filelock import FileLock
 import domaincal as dc
 import kill_writers
 from domaincal._files import atomic_file, atomic_folder
+from domaincal.io import store as store_module
 
 DATA, _ = dc.make_multi_domain(3, 200, 10, 4, random_state=0)
 LARGER, _ = dc.make_multi_domain(3, 300, 10, 4, random_state=1)
@@ -258,14 +259,15 @@ def test_an_append_at_a_row_of_a_missing_store_creates_nothing(tmp_path):
 def test_a_store_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkeypatch):
     store = dc.Store(tmp_path / "s")
     store.write(DATA)
-    read = dc.Store._contents
+    decoding = store_module.decoding
 
-    def late(self, meta):
-        monkeypatch.setattr(dc.Store, "_contents", read)
-        dc.Store(self.path).write(LARGER)  # the shards of ``meta`` are gone
-        return read(self, meta)
+    def late(*arguments):
+        """Called between meta.json and the shards, which are gone then."""
+        monkeypatch.setattr(store_module, "decoding", decoding)
+        dc.Store(tmp_path / "s").write(LARGER)
+        return decoding(*arguments)
 
-    monkeypatch.setattr(dc.Store, "_contents", late)
+    monkeypatch.setattr(store_module, "decoding", late)
     assert len(store.read()) == len(LARGER)
 
 
