@@ -160,7 +160,7 @@ def _temporary(target: Path) -> Iterator[Path]:
     # Of fixed length: the name of the target may have the maximal length already.
     stem = f".domaincal-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}"
     for left in target.parent.glob(f"{stem}-*.lock"):
-        with _lock(left, timeout=0.0) as held:
+        with file_lock(left, timeout=0.0) as held:
             if held:
                 _remove(left.with_suffix(".tmp"))
         if held:
@@ -168,7 +168,7 @@ def _temporary(target: Path) -> Iterator[Path]:
     name = target.parent / f"{stem}-{secrets.token_hex(6)}.tmp"
     lock = name.with_suffix(".lock")
     try:
-        with _lock(lock, timeout=1.0):
+        with file_lock(lock, timeout=1.0):
             try:
                 yield name
             except OSError as error:
@@ -183,8 +183,11 @@ def _temporary(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _lock(path: Path, timeout: float) -> Iterator[bool]:
-    """Hold a lock file; False if another process holds it or the file system has no locks."""
+def file_lock(path: Path, timeout: float = -1.0) -> Iterator[bool]:
+    """Hold a lock file; False if another process holds it or the file system has no locks.
+
+    A negative ``timeout`` waits for the other process.
+    """
     with ExitStack() as stack:
         try:
             stack.enter_context(FileLock(path, timeout=timeout))

@@ -307,7 +307,7 @@ def _results(tmp_path, ece):
             "MD-TS is better than TS: ECE 1.10% against 10.00% (difference -8.90 points",
         ),
         ([0.09, 0.09, 0.9], "MD-TS does not differ clearly from TS: ECE 36.00% against 10.00%"),
-        ([0.05, 0.12, 0.12], "does not differ clearly from TS on average, but is higher"),
+        ([0.05, 0.12, 0.12], "does not differ clearly from TS: ECE 9.67% against 10.00%"),
     ],
 )
 def test_verdicts_name_the_better_method(tmp_path, ece, verdict):

@@ -279,3 +279,14 @@ def test_the_pooled_temperature_is_that_of_temperature_scaling(name):
     weight = np.linspace(0.1, 3.0, len(data))
     expected = fit(dc.TemperatureScaling(), data, sample_weight=weight).temperature_
     assert fit(CALIBRATORS[name](), data, sample_weight=weight).temperature_ == expected
+
+
+@pytest.mark.filterwarnings("ignore::domaincal.errors.SmallDomainWarning")
+@pytest.mark.parametrize(("n_rows", "is_used"), [(9, False), (10, True)])
+def test_a_domain_is_used_from_ten_rows_on(n_rows, is_used):
+    data = small_domains()
+    small = np.flatnonzero(data.domains == "domain-0")
+    kept = np.ones(len(data), bool)
+    kept[small[n_rows:]] = False
+    fitted = fit(dc.DomainTemperatureScaling(), data.select(kept))
+    assert ("domain-0" in fitted.used_domains_) == is_used

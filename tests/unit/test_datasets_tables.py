@@ -179,6 +179,7 @@ def test_labels_and_domains_are_read_as_text(tmp_path):
         (WALKS.replace("True", "inf"), {}, "'y' of .* has no finite number in row 2"),
         (WALKS, {"label": "what"}, "has no column 'what'; it has person, activity, x, y"),
         (WALKS, {"features": ["z"]}, "has no column 'z'"),
+        (WALKS.replace("x,y", "x,x"), {}, "has the column 'x' twice; rename one of them"),
         (WALKS, {"exclude": ["z"]}, "has no column 'z'"),
         (WALKS, {"exclude": ["x", "y"]}, "has no columns besides 'activity' and 'person'"),
         (WALKS, {"features": ["person"]}, "features contains 'person', which is the label or"),

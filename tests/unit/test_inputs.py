@@ -1,10 +1,12 @@
 """CalibrationData and data frames as arguments of fit and predict; names of their columns."""
 
+import importlib
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator
 
 import domaincal as dc
 from domaincal.statistics import LinearMap
@@ -188,3 +190,105 @@ def test_tables_evaluate_the_head_once(monkeypatch):
     calls.clear()
     dc.score_table(fitted, DATA)
     assert calls == [len(DATA)]
+
+
+def test_numbered_features_in_another_order_are_put_right():
+    calibrator = dc.MultiDomainTemperatureScaling().fit(
+        DATA.logits, DATA.labels, features=pd.DataFrame(DATA.features), domains=DATA.domains
+    )
+    expected = calibrator.predict_temperature(DATA.logits, features=DATA.features)
+    reversed_columns = pd.DataFrame(DATA.features).iloc[:, ::-1]
+    t = calibrator.predict_temperature(DATA.logits, features=reversed_columns)
+    np.testing.assert_allclose(t, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("columns", [[2, 0, 1, 4, 3], [1, 2, 3, 4, 5]])
+def test_integer_class_columns_that_labels_could_not_count_are_refused(columns):
+    logits = pd.DataFrame(DATA.logits, columns=columns)
+    for use in (
+        lambda: dc.CalibrationData(logits, labels=DATA.labels),
+        lambda: dc.TemperatureScaling().fit(logits, DATA.labels),
+    ):
+        with pytest.raises(dc.errors.InputError, match="labels count the columns from 0; sort"):
+            use()
+
+
+def test_features_of_the_same_name_are_refused():
+    twice = pd.DataFrame(DATA.features, columns=["a", "b", "b", "c"])
+    calibrator = dc.MultiDomainTemperatureScaling()
+    with pytest.raises(dc.errors.InputError, match="features have the column 'b' twice"):
+        calibrator.fit(DATA.logits, DATA.labels, features=twice, domains=DATA.domains)
+    calibrator.fit(_data_with_names())
+    with pytest.raises(dc.errors.InputError, match="features have the column 'b' twice"):
+        calibrator.predict_proba(DATA.logits, features=twice)
+
+
+class _Own(BaseEstimator):
+    """A calibrator of a user, which knows arrays only."""
+
+    def fit(self, logits, y, *, features=None, domains=None):
+        return self
+
+    def predict_proba(self, logits, *, features=None, domains=None):
+        return np.full(logits.shape, 1.0 / logits.shape[1])
+
+    def predict_confidence(self, logits, *, features=None, domains=None):
+        return np.full(len(logits), 1.0 / logits.shape[1])
+
+    def predict_temperature(self, logits, *, features=None, domains=None):
+        return np.ones(len(logits))
+
+
+@pytest.mark.parametrize("make", [_Own, dc.TemperatureScaling])
+def test_tables_refuse_classes_in_another_order(make):
+    data, other = _data_with_names(), replace(_data_with_names(), class_names=CLASSES[::-1])
+    fitted = make().fit(data.logits, data.labels)
+    fitted.class_names_ = CLASSES
+    for table in (dc.score_table, dc.prediction_table, dc.temperature_table):
+        table(fitted, data)
+        with pytest.raises(dc.errors.InputError, match="'elk' in place of 'ant'"):
+            table(fitted, other)
+    with pytest.raises(dc.errors.InputError, match="'elk' in place of 'ant'"):
+        dc.evaluate(make(), train=data, test=other)
+
+
+def test_tables_put_features_in_another_order_right():
+    data = _data_with_names()
+    fitted = dc.MultiDomainTemperatureScaling().fit(data)
+    shuffled = replace(data, features=data.features[:, ::-1], feature_names=FEATURES[::-1])
+    pd.testing.assert_frame_equal(
+        dc.temperature_table(fitted, shuffled), dc.temperature_table(fitted, data)
+    )
+
+
+def test_a_method_that_ignores_features_does_not_compare_their_names():
+    data = _data_with_names()
+    other = replace(data, feature_names=("p", "q", "r", "s"))
+    calibrator = dc.MultiDomainTemperatureScaling(features="logits")
+    assert len(dc.evaluate(calibrator, train=data, test=other)) == 6
+
+
+def test_scores_of_a_users_calibrator_do_not_depend_on_the_blocks(monkeypatch):
+    module = importlib.import_module("domaincal.evaluation.score_table")
+    whole = dc.score_table(_Own(), DATA)
+    monkeypatch.setattr(module, "BLOCK_ELEMENTS", 1)
+    pd.testing.assert_frame_equal(dc.score_table(_Own(), DATA), whole)
+
+
+def test_scores_name_the_row_of_a_logit_that_is_not_finite():
+    data, _ = dc.make_multi_domain(4, 20_000, 50, random_state=0)
+    fitted = dc.TemperatureScaling().fit(data)
+    logits = data.logits.copy()
+    logits[70_000, 3] = np.nan
+    with pytest.raises(dc.errors.InputError, match="row 70000, column 3"):
+        fitted.score_rows(dc.CalibrationData(logits, labels=data.labels))
+    with pytest.raises(dc.errors.InputError, match="data must be CalibrationData, got ndarray"):
+        fitted.score_rows(logits)
+
+
+def test_rows_with_named_features_are_appended_to_a_store_without_names(tmp_path):
+    store = dc.Store(tmp_path / "rows")
+    store.append(replace(_data_with_names(), feature_names=None))
+    store.append(_data_with_names())
+    assert len(store) == 2 * len(DATA)
+    assert store.read().feature_names is None

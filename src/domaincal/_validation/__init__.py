@@ -15,6 +15,7 @@ from domaincal._validation.predictions import (
     check_probabilities,
 )
 from domaincal._validation.rows import (
+    check_class_columns,
     check_class_names,
     check_column_names,
     check_domains,
@@ -30,6 +31,7 @@ from domaincal._validation.rows import (
 )
 
 __all__ = [
+    "check_class_columns",
     "check_class_names",
     "check_column_names",
     "check_confidences",

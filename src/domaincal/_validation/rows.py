@@ -172,6 +172,17 @@ def check_column_names(names: Any, argument: str, *, n_columns: int, owner: str)
     return tuple(map(str, found))
 
 
+def check_class_columns(logits: pd.DataFrame) -> None:
+    """Raise InputError for integer columns other than 0, 1, 2, ...: labels are column numbers."""
+    columns: list[Any] = logits.columns.tolist()
+    integers = all(_is_integer(name) for name in columns)
+    if integers and columns != list(range(len(columns))):
+        raise InputError(
+            f"the columns of logits are the numbers {few(map(str, columns))}, but labels count the "
+            "columns from 0; sort the columns, or name the classes with strings."
+        )
+
+
 def column_names(frame: pd.DataFrame) -> tuple[str, ...] | None:
     """Column names of a data frame; None for the default names 0, 1, 2, ..."""
     columns: list[Any] = frame.columns.tolist()

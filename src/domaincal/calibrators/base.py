@@ -33,6 +33,7 @@ from domaincal.calibrators.predictions import Predictions, RowScores, proper_sco
 from domaincal.calibrators.softmax import confidences_at, probabilities_at
 from domaincal.data import CalibrationData
 from domaincal.data.fingerprint import fingerprint
+from domaincal.errors import InputError
 
 #: Names and types of learned attributes.
 LearnedTypes: TypeAlias = Mapping[str, type | tuple[type, ...]]
@@ -225,6 +226,8 @@ class Calibrator(BaseEstimator, ABC):
         >>> dc.TemperatureScaling().fit(data).score_rows(data).nll.shape
         (200,)
         """
+        if not isinstance(data, CalibrationData):
+            raise InputError(f"data must be CalibrationData, got {type(data).__name__}.")
         z, values = self._check_and_prepare("score_rows", data, None, None)
         labels = check_labels(data.labels, n_rows=len(z), n_classes=z.shape[1])
 
@@ -233,13 +236,11 @@ class Calibrator(BaseEstimator, ABC):
             # float64: single precision would round small probabilities to 0.
             return self._probabilities(z[block].astype(np.float64), block_values)
 
+        confidence = host_array(self._confidences(z, values))  # first: it names a row with NaN
         nll, brier = proper_scores(
             block_probabilities, labels, n_classes=z.shape[1], device=on_device(z)
         )
-        return RowScores(
-            host_array(self._confidences(z, values)), nll, brier,
-            self._row_temperatures(values, len(z)),
-        )  # fmt: skip
+        return RowScores(confidence, nll, brier, self._row_temperatures(values, len(z)))
 
     def summary(self) -> dict[str, str]:
         """Main learned values as text, by name.
@@ -302,7 +303,7 @@ class Calibrator(BaseEstimator, ABC):
         check_is_fitted(self)
         inputs = unpack_arguments(method, logits, features=features, domains=domains)
         z = check_logits(inputs.logits, n_classes=self.n_classes_)
-        check_same_classes(self.class_names_, inputs.class_names)
+        check_same_classes(getattr(self, "class_names_", None), inputs.class_names)
         fitted_columns = getattr(self, "feature_columns_", None)
         ordered = order_features(inputs.features, inputs.feature_names, fitted_columns)
         return z, self._prepare(z, ordered, inputs.domains)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from domaincal._tensors import select_columns
 from domaincal._typing import Array, FloatArray
-from domaincal._validation import column_names
+from domaincal._validation import check_class_columns, column_names
 from domaincal._wording import few
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
@@ -64,7 +64,7 @@ def unpack_arguments(
     """
     if not isinstance(logits, CalibrationData):
         return Inputs(
-            logits, y, features, domains, _frame_columns(logits), _frame_columns(features)
+            logits, y, features, domains, _class_columns(logits), _frame_columns(features)
         )
     data = logits
     arrays = {"y": y, "features": features, "domains": domains}
@@ -93,12 +93,28 @@ def check_same_classes(fitted: tuple[str, ...] | None, given: tuple[str, ...] | 
             )
 
 
+def check_feature_names(names: tuple[str, ...]) -> None:
+    """Raise InputError if two features have the same name."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"features have the column {twice!r} twice; rename one of them.")
+
+
 def order_features(
     features: Any, given: tuple[str, ...] | None, fitted: tuple[str, ...] | None
 ) -> Any:
-    """Features with their columns in the order of the fit, if the names are known for both."""
-    if features is None or given is None or fitted is None or given == fitted:
+    """Features with their columns in the order of the fit, if the names are known for both.
+
+    Columns without names were numbered from 0 in the fit: the same numbers in another order are
+    put right, too.
+    """
+    if features is None or given is None or given == fitted:
         return features
+    check_feature_names(given)
+    if fitted is None:
+        fitted = tuple(map(str, range(len(given))))
+        if set(given) != set(fitted):
+            return features
     column_numbers = {name: k for k, name in enumerate(given)}
     missing = [name for name in fitted if name not in column_numbers]
     unknown = [name for name in given if name not in fitted]
@@ -117,3 +133,10 @@ def order_features(
 
 def _frame_columns(values: Any) -> tuple[str, ...] | None:
     return column_names(values) if isinstance(values, pd.DataFrame) else None
+
+
+def _class_columns(logits: Any) -> tuple[str, ...] | None:
+    """Class names of a data frame of logits."""
+    if isinstance(logits, pd.DataFrame):
+        check_class_columns(logits)
+    return _frame_columns(logits)

@@ -33,7 +33,7 @@ from domaincal.calibrators.heads import (
 )
 from domaincal.calibrators.heads.grid_search import empty_search
 from domaincal.calibrators.held_out_domains import HeldOutDomains
-from domaincal.calibrators.inputs import Inputs, TrainingRows
+from domaincal.calibrators.inputs import Inputs, TrainingRows, check_feature_names
 from domaincal.calibrators.md_ts_parameters import check_parameters
 from domaincal.calibrators.sorted_logits import SortedLogits
 from domaincal.calibrators.temperature_target import (
@@ -216,6 +216,8 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
 
     def _store_feature_names(self, inputs: Inputs) -> None:
         self.feature_columns_ = None if self._uses_logits else inputs.feature_names
+        if self.feature_columns_ is not None:
+            check_feature_names(self.feature_columns_)
 
     def _temperatures(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None

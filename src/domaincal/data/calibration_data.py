@@ -22,6 +22,7 @@ from domaincal._tensors import (
 )
 from domaincal._typing import Array, ArrayLike, IntArray
 from domaincal._validation import (
+    check_class_columns,
     check_class_names,
     check_column_names,
     check_domains,
@@ -92,6 +93,8 @@ class CalibrationData:
 
         for array, key in (("logits", "class_names"), ("features", "feature_names")):
             if getattr(self, key) is None and isinstance(getattr(self, array), pd.DataFrame):
+                if array == "logits":
+                    check_class_columns(getattr(self, array))
                 put(key, column_names(getattr(self, array)))
         put("logits", check_logits(self.logits))
         n, n_classes = self.logits.shape

@@ -131,6 +131,9 @@ def _feature_columns(
     chosen = given or [name for name in columns if name not in {label, domain, *exclude}]
     if not chosen:
         raise InputError(f"{path} has no columns besides {label!r} and {domain!r}; add features.")
+    twice = [name for name in (label, domain, *chosen) if columns.count(name) > 1]
+    if twice:
+        raise InputError(f"{path} has the column {twice[0]!r} twice; rename one of them.")
     leaking = sorted({label, domain} & set(chosen))
     if leaking:
         raise InputError(

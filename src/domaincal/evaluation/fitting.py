@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 from sklearn.base import clone
 
 from domaincal._typing import Array
-from domaincal.calibrators.base import Calibrator
+from domaincal.calibrators.base import Calibrator, TemperatureCalibrator
+from domaincal.calibrators.inputs import check_same_classes
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
 
@@ -16,12 +17,14 @@ from domaincal.errors import InputError
 #: users need not derive from :class:`Calibrator`.
 Calibrators: TypeAlias = Any
 
+_PREDICT_TEMPERATURE = TemperatureCalibrator.predict_temperature
+
 
 def fit_clone(calibrator: Any, data: CalibrationData) -> Any:
     """Fit a clone of the calibrator to the data.
 
-    It gets arrays, because calibrators of users need not accept CalibrationData. The names of
-    classes and features are set afterwards.
+    A calibrator with its own ``fit`` gets arrays, because it need not accept CalibrationData. The
+    names of the classes are set afterwards.
 
     Examples
     --------
@@ -32,12 +35,35 @@ def fit_clone(calibrator: Any, data: CalibrationData) -> Any:
     """
     y = require_labels(data, "data")
     fitted = clone(calibrator)
-    data = data if isinstance(fitted, Calibrator) else data.numpy()
+    if type(fitted).fit is Calibrator.fit:
+        return fitted.fit(data)
+    data = _readable(fitted, data)
     fitted.fit(data.logits, y, features=data.features, domains=data.domains)
     fitted.class_names_ = data.class_names
-    if getattr(fitted, "feature_columns_", ()) is None:
-        fitted.feature_columns_ = data.feature_names
     return fitted
+
+
+def prediction_arguments(fitted: Any, data: CalibrationData) -> tuple[Any, dict[str, Any]]:
+    """Logits, and features and domains by name, for a calibrator with its own predictions.
+
+    Raises InputError if the classes of the data are known to differ from those of the fit.
+    """
+    check_same_classes(getattr(fitted, "class_names_", None), data.class_names)
+    data = _readable(fitted, data)
+    return data.logits, {"features": data.features, "domains": data.domains}
+
+
+def predict_temperatures(fitted: Any, data: CalibrationData) -> Any:
+    """Temperature of each row, also for calibrators with their own ``predict_temperature``."""
+    if getattr(type(fitted), "predict_temperature", None) is _PREDICT_TEMPERATURE:
+        return fitted.predict_temperature(data)
+    logits, arrays = prediction_arguments(fitted, data)
+    return fitted.predict_temperature(logits, **arrays)
+
+
+def _readable(calibrator: Any, data: CalibrationData) -> CalibrationData:
+    """The data; as numpy arrays for a calibrator that need not know rows on a device."""
+    return data if isinstance(calibrator, Calibrator) else data.numpy()
 
 
 def has_base_predictions(fitted: Any) -> bool:

@@ -11,7 +11,7 @@ from domaincal._tensors import host_array
 from domaincal.calibrators.predictions import Predictions
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
-from domaincal.evaluation.fitting import has_base_predictions
+from domaincal.evaluation.fitting import has_base_predictions, prediction_arguments
 from domaincal.io.columns import block_frame, single_columns
 from domaincal.kernels.dispatch import predicted_classes
 
@@ -71,13 +71,12 @@ def compute_predictions(fitted: Any, data: CalibrationData) -> Predictions:
     if has_base_predictions(fitted):
         predictions: Predictions = fitted.predict_all(data)
         return predictions
-    data = data.numpy()
-    arrays = {"features": data.features, "domains": data.domains}
+    logits, arrays = prediction_arguments(fitted, data)
     temperature = None
     if hasattr(fitted, "predict_temperature"):
-        temperature = fitted.predict_temperature(data.logits, **arrays)
+        temperature = fitted.predict_temperature(logits, **arrays)
     return Predictions(
-        confidence=fitted.predict_confidence(data.logits, **arrays),
-        probabilities=fitted.predict_proba(data.logits, **arrays),
+        confidence=fitted.predict_confidence(logits, **arrays),
+        probabilities=fitted.predict_proba(logits, **arrays),
         temperature=temperature,
     )

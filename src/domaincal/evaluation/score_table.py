@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from domaincal._tensors import host_array
-from domaincal._typing import FloatArray
+from domaincal._tensors import as_array, host_array, on_device
+from domaincal._typing import FloatArray, IntArray
 from domaincal.calibrators.predictions import RowScores, proper_scores
 from domaincal.data import CalibrationData
 from domaincal.evaluation.fitting import (
     Calibrators,
     calibrators_by_name,
     has_base_predictions,
+    prediction_arguments,
     require_labels,
 )
 from domaincal.kernels.dispatch import predicted_classes
@@ -24,6 +25,9 @@ from domaincal.metrics.domains import domain_rows
 from domaincal.statistics import BinSums
 
 #: Columns of a results table.
+# Elements of the float64 probabilities of a user's calibrator that exist at a time.
+BLOCK_ELEMENTS = 1 << 21
+
 COLUMNS = (
     "method", "domain", "n", "accuracy", "mean_confidence",
     "ece", "floor", "excess", "gap", "nll", "brier",
@@ -134,13 +138,31 @@ def compute_row_scores(fitted: Any, test: CalibrationData) -> RowScores:
         scores: RowScores = fitted.score_rows(test)
         return scores
     labels = require_labels(test, "test")
-    data = test.numpy()
-    arrays = {"features": data.features, "domains": data.domains}
-    # One call for all rows, not for blocks: the predictions may depend on the other rows.
-    p = np.asarray(fitted.predict_proba(data.logits.astype(np.float64), **arrays))
-    nll, brier = proper_scores(lambda block: p[block], labels, n_classes=p.shape[1], device=False)
-    temperature = None
-    if hasattr(fitted, "predict_temperature"):
-        temperature = host_array(fitted.predict_temperature(data.logits, **arrays))
-    confidence = host_array(fitted.predict_confidence(data.logits, **arrays))
-    return RowScores(confidence, nll, brier, temperature)
+    n_classes = test.logits.shape[1]
+    confidence, nll, brier, temperature = (np.full(len(test), np.nan) for _ in range(4))
+    has_temperature = hasattr(fitted, "predict_temperature")
+    for rows in _whole_domains(test, BLOCK_ELEMENTS // n_classes):
+        block = test.select(rows)
+        logits, arrays = prediction_arguments(fitted, block)
+        p = as_array(fitted.predict_proba(logits.astype(np.float64), **arrays))
+        nll[rows], brier[rows] = proper_scores(
+            p.__getitem__, labels[rows], n_classes=n_classes, device=on_device(p)
+        )
+        confidence[rows] = host_array(fitted.predict_confidence(logits, **arrays))
+        if has_temperature:
+            temperature[rows] = host_array(fitted.predict_temperature(logits, **arrays))
+    return RowScores(confidence, nll, brier, temperature if has_temperature else None)
+
+
+def _whole_domains(data: CalibrationData, n_rows: int) -> Iterator[IntArray]:
+    """Rows of whole domains, of several domains together up to ``n_rows`` rows.
+
+    Domains stay whole, because predictions of a calibrator may depend on the rows of a domain.
+    """
+    block: list[IntArray] = []
+    for _, rows in domain_rows(*data.domain_codes):
+        if block and sum(map(len, block)) + len(rows) > n_rows:
+            yield np.concatenate(block)
+            block = []
+        block.append(rows)
+    yield np.concatenate(block)

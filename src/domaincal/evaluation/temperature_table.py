@@ -9,10 +9,9 @@ import pandas as pd
 
 from domaincal._tensors import host_array
 from domaincal.calibrators import DomainTemperatureScaling
-from domaincal.calibrators.base import Calibrator
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
-from domaincal.evaluation.fitting import require_labels
+from domaincal.evaluation.fitting import predict_temperatures, require_labels
 from domaincal.evaluation.score_table import temperature_spread
 from domaincal.metrics.domains import domain_rows
 
@@ -57,9 +56,6 @@ def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
         "learned": learned.to_numpy(),
         "standard_error": domain_fit.domain_standard_errors_.to_numpy(),
     }
-    given = data if isinstance(fitted, Calibrator) else data.numpy()
-    predicted = host_array(
-        fitted.predict_temperature(given.logits, features=given.features, domains=given.domains)
-    )
+    predicted = host_array(predict_temperatures(fitted, data))
     spread = [temperature_spread(predicted[rows]) for _, rows in domain_rows(*data.domain_codes)]
     return pd.concat([pd.DataFrame(columns), pd.DataFrame(spread)], axis=1)

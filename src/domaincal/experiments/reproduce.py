@@ -21,7 +21,7 @@ from domaincal.experiments.verdicts import verdicts
 
 @dataclass(frozen=True)
 class TargetOutput:
-    """What was made of a target.
+    """Output of a target: its files, table and sentences.
 
     Attributes
     ----------

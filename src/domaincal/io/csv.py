@@ -15,6 +15,7 @@ import pandas as pd
 
 from domaincal._files import atomic_file, decoding
 from domaincal._typing import Array
+from domaincal._wording import few
 from domaincal.data import CalibrationData
 from domaincal.errors import FileFormatError, InputError
 from domaincal.io.columns import (
@@ -107,7 +108,7 @@ def save_csv(path: Path, frame: pd.DataFrame) -> None:
 def _header(path: Path, file: IO[bytes]) -> list[str]:
     """Names of the columns; the file is rewound afterwards."""
     text = io.TextIOWrapper(file, encoding=_ENCODING, newline="")
-    columns = [name.strip() for name in next(csv.reader(text), [])]
+    columns = [name.strip() for name in next((line for line in csv.reader(text) if line), [])]
     text.detach()
     file.seek(0)
     if not columns:
@@ -141,7 +142,11 @@ def _columns(
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):  # later versions are always exact
         options["float_precision"] = "round_trip"
     # Read all columns: otherwise pandas ignores rows with more cells than the header.
-    dtypes = {**dict.fromkeys(header, object), **dict.fromkeys(numbers, np.float64)}
+    # Those that nobody wants are read as categories, which take less memory than texts.
+    dtypes: dict[str, Any] = dict.fromkeys(header, "category")
+    dtypes.update(
+        {name: np.float64 if wanted is float else object for name, wanted in types.items()}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
@@ -163,16 +168,20 @@ def _columns(
 def _not_a_number(
     path: Path, cells: pd.DataFrame, numbers: list[str], cure: str
 ) -> FileFormatError | InputError:
-    """Error that names the first cell that is not a number."""
+    """Error that names the columns that are not numbers, and the first such cell."""
+    wrong = {}
     for name in numbers:
-        wrong = pd.to_numeric(cells[name], errors="coerce").isna() & cells[name].notna()
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            return InputError(
-                f"the column {name!r} contains {cells[name].iloc[row]!r} in row {row}; it must "
-                f"hold numbers{cure and ': ' + cure}."
-            )
-    return FileFormatError(f"{path} is not a readable .csv file.")
+        bad = pd.to_numeric(cells[name], errors="coerce").isna() & cells[name].notna()
+        if bad.any():
+            wrong[name] = int(np.argmax(bad))
+    if not wrong:
+        return FileFormatError(f"{path} is not a readable .csv file.")
+    name, row = next(iter(wrong.items()))
+    others = f" (other columns too: {few(map(repr, list(wrong)[1:]))})" if len(wrong) > 1 else ""
+    return InputError(
+        f"the column {name!r} contains {cells[name].iloc[row]!r} in row {row}{others}; it must "
+        f"hold numbers{cure and ': ' + cure}."
+    )
 
 
 def _texts(cells: pd.Series[Any], column: str) -> pd.Series[Any]:

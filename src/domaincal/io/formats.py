@@ -179,7 +179,7 @@ def read_raw(path: str | os.PathLike[str], *, verify: bool = False) -> RawData:
         with decoding(path, DAMAGED):
             if path.is_dir():
                 plain = (path / "logits.npy").exists() and not (path / "meta.json").exists()
-                return _read_folder(path) if plain else Store(path).contents(verify=verify)
+                return _read_folder(path) if plain else Store(path).read_raw(verify=verify)
             if suffix == ".parquet":
                 return read_parquet(path, verify=verify)
             return _READERS[suffix](path)

@@ -56,7 +56,7 @@ def read_npz(path: Path) -> RawData:
 
 
 def write_npz(data: CalibrationData, path: Path) -> None:
-    """Write without compression: floats hardly shrink, and reading would take five times."""
+    """Write without compression: floats hardly shrink, and reading takes five times as long."""
     save_npz(path, {**arrays_of(data), **_description(data)})
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
 
-from domaincal._files import DAMAGED, atomic_file, atomic_folder, decoding
+from domaincal._files import DAMAGED, atomic_file, atomic_folder, decoding, file_lock
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
 from domaincal.errors import FileFormatError, InputError
@@ -125,10 +125,10 @@ class Store:
                 named, codes = describe(data)
                 self._commit(replace(named, shards=self._meta().shards), data, codes, keep=False)
 
-    def _lock(self) -> FileLock:
+    def _lock(self) -> AbstractContextManager[bool]:
         """Exclusive lock of the writers; it ends with the process."""
         self._meta()  # of an existing store: some versions of filelock create a missing folder
-        return FileLock(self.path / _LOCK)
+        return file_lock(self.path / _LOCK)
 
     def _create(self, data: CalibrationData) -> bool:
         """Create a store of these rows; False if it exists already."""
@@ -146,9 +146,9 @@ class Store:
 
     def read(self, *, verify: bool = False) -> CalibrationData:
         """All rows, in memory; with ``verify``, checksums are compared first."""
-        return checked(self.path, self.contents(verify=verify))
+        return checked(self.path, self.read_raw(verify=verify))
 
-    def contents(self, *, verify: bool = False) -> RawData:
+    def read_raw(self, *, verify: bool = False) -> RawData:
         """All rows as they are stored, before validation."""
         while True:
             meta = self._meta()
@@ -156,7 +156,7 @@ class Store:
                 with decoding(self.path, DAMAGED):
                     if verify:
                         self._verify(meta)
-                    return self._contents(meta)
+                    return self._raw_data(meta)
             except FileFormatError:
                 if self._meta() == meta:
                     raise  # otherwise another process has replaced the rows: read again
@@ -172,7 +172,7 @@ class Store:
         """Raise FileFormatError if the checksum of a file differs."""
         self._verify(self._meta())
 
-    def _contents(self, meta: StoreMeta) -> RawData:
+    def _raw_data(self, meta: StoreMeta) -> RawData:
         arrays: dict[str, Array] = {}
         for name in meta.columns:
             arrays[name] = self._array(meta, name)

@@ -110,7 +110,7 @@ def describe(
         columns={name: v.shape[1] if v.ndim == 2 else None for name, v in stored.items()},
         dtypes={name: v.dtype.str for name, v in stored.items()},
         class_names=None if data.class_names is None else list(data.class_names),
-        feature_names=None if data.feature_names is None else list(data.feature_names),
+        feature_names=_feature_names(data, meta),
         provenance={
             key: value
             for key, value in data.provenance.items()
@@ -119,6 +119,13 @@ def describe(
         **names,
     )
     return described, codes
+
+
+def _feature_names(data: CalibrationData, meta: StoreMeta | None) -> list[str] | None:
+    """Names of the features; rows that are appended to a store without names lose theirs."""
+    if data.feature_names is None or (meta is not None and meta.feature_names is None):
+        return None
+    return list(data.feature_names)
 
 
 def widened(data: CalibrationData, meta: StoreMeta) -> CalibrationData:

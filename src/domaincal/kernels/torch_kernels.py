@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from domaincal._tensors import loaded_torch
 from domaincal._typing import Array, FloatArray
+from domaincal._warnings import warn_caller
 from domaincal.errors import DomaincalWarning
 
 #: Size of each of the two temporaries.
@@ -198,11 +198,10 @@ def fused_kernels(device: Any) -> Any:
         )
     except Exception as error:  # of any class: torch operations give the same results
         reason = (str(error) or repr(error)).splitlines()[0]
-        warnings.warn(
+        warn_caller(
             f"the fused kernels cannot be compiled ({reason}); slower torch operations are used. "
             "Triton needs a C compiler.",
             DomaincalWarning,
-            stacklevel=2,
         )
         return None
     return triton_kernels

@@ -175,15 +175,16 @@ class MethodComparison(NamedTuple):
         return f"{100 * value:.2f}%" if self.score in _FRACTIONS else f"{value:.3f}"
 
     def _verdict(self) -> str:
-        """Which method is better on average, and whether most domains disagree."""
-        if self.is_clear and self.difference > 0:
-            verdict, disagree = "is worse than", self.wins > self.losses
-            most = "lower"
-        else:
-            verdict = "is better than" if self.is_clear else "does not differ clearly from"
-            disagree, most = self.losses > self.wins, "higher"
-        but = f" on average, but is {most} in most domains" if disagree else ""
-        return f"{verdict} {self.against}{but}"
+        """Which method is better on average; whether more domains say the opposite."""
+        if not self.is_clear:
+            return f"does not differ clearly from {self.against}"
+        better = self.difference < 0
+        verdict = f"is {'better' if better else 'worse'} than {self.against}"
+        if (self.losses > self.wins) == better and self.losses != self.wins:
+            number, opposite = (self.losses, "higher") if better else (self.wins, "lower")
+            score = self._label
+            return f"{verdict} on average, but its {score} is {opposite} in {number} domains"
+        return verdict
 
 
 def compare_methods(
