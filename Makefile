@@ -45,7 +45,7 @@ tests bare: export MKL_NUM_THREADS := 1
 tests bare: export OMP_WAIT_POLICY := passive
 
 tests: $(VENV)/.installed
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 # Tests whose result can depend on the installed extras: imports, readers of files, verbs, images.
 # A new test of optional packages belongs on this list. The rest would only run a second time.
@@ -59,7 +59,7 @@ bare: $(VENV)/.installed .venv-bare/.installed
 	$(BIN)/hatchling build -t sdist -d .dist
 	$(BIN)/python -m pip wheel $(PIP_OPTIONS) --no-deps --no-build-isolation -w .dist .dist/*.tar.gz
 	.venv-bare/bin/python -m pip install $(PIP_OPTIONS) --no-deps --force-reinstall .dist/*.whl
-	.venv-bare/bin/python -m pytest -q -n 2 $(BARE:%=tests/unit/%.py) tests/cli/test_main.py \
+	.venv-bare/bin/python -m pytest -q -n 2 --dist worksteal $(BARE:%=tests/unit/%.py) tests/cli/test_main.py \
 	    tests/cli/test_verbs.py
 
 demo: $(VENV)/.installed

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from domaincal import _tensors
 from domaincal.kernels import dispatch
 
-# The same examples on every machine: a red build can be repeated.
+# The same examples on every machine, so that a failure can be repeated.
 settings.register_profile(
     "domaincal",
     deadline=None,
@@ -21,14 +21,14 @@ settings.load_profile("domaincal")
 
 @pytest.fixture(params=["numpy", "compiled"])
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run a test with the numpy kernels and with the compiled ones, whatever its size."""
+    """Run a test with the numpy kernels and with the compiled kernels, for any size of the data."""
     monkeypatch.setattr(dispatch, "COMPILED_FROM", 0 if request.param == "compiled" else 1 << 62)
     return str(request.param)
 
 
 @pytest.fixture
 def shared_data() -> Path:
-    """The folder of real data beside the checkout, where there is one."""
+    """Folder of real data beside the checkout; the test is skipped if it does not exist."""
     folder = Path(__file__).parents[2] / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("the real data are not beside this checkout")
@@ -37,7 +37,7 @@ def shared_data() -> Path:
 
 @pytest.fixture(params=["cpu", "elsewhere", "cuda"])
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Tensors on the CPU; the same, taken for tensors that numpy cannot read; tensors on a GPU."""
+    """Device of tensors: the CPU, the CPU treated as a device that numpy cannot read, or CUDA."""
     torch = pytest.importorskip("torch")
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")

@@ -10,6 +10,8 @@ from typing import Any
 
 from domaincal.errors import InputError
 
+_PYTHON_CONSTANTS = {"True": True, "False": False, "None": None}
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -91,11 +93,15 @@ def split_specs(text: str) -> list[str]:
 def json_value(text: str) -> Any:
     """Parse JSON, with a list as a tuple; text that is not JSON is returned unchanged.
 
+    ``True``, ``False`` and ``None`` are accepted as Python writes them.
+
     Examples
     --------
     >>> json_value("0.5"), json_value("[1,2]"), json_value("ridge")
     (0.5, (1, 2), 'ridge')
     """
+    if text in _PYTHON_CONSTANTS:
+        return _PYTHON_CONSTANTS[text]
     try:
         value = json.loads(text)
     except ValueError:

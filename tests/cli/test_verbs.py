@@ -246,7 +246,7 @@ class TestApply:
 
     def test_a_bad_model_or_output_is_refused(self, scores, tmp_path):
         error = run("apply", scores, scores, "-o", tmp_path / "p.csv", code=1).stderr
-        assert "scores.npz cannot be read" in error
+        assert "scores.npz does not end in .safetensors" in error
         error = run("apply", scores, scores, "-o", tmp_path / "p.txt", code=1).stderr
         assert "predictions are written to" in error
 

@@ -1,4 +1,4 @@
-"""Laws that every calibrator keeps: one parametrised test, calibrators by laws."""
+"""Laws of all calibrators: one test for each pair of a law and a calibrator."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from support import (
     temperatures,
 )
 
-# Small noisy domains: a head may well be worse than the pooled temperature.
+# On small, noisy domains a head can be worse than the pooled temperature.
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
 
 
@@ -215,7 +215,7 @@ def test_law(name, law):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 @pytest.mark.parametrize("n_classes", [10, 100])
 def test_blocks_change_nothing_in_compiled_fits(dtype, n_classes, monkeypatch):
-    """With the sampled warm start, whose rows must not depend on the blocks."""
+    """The fit starts from a sample of the rows, which must not depend on the blocks."""
     data, _ = dc.make_multi_domain(4, 20_000, n_classes, random_state=1)
     z = data.logits.astype(dtype)
     options = {"domains": data.domains}
@@ -231,8 +231,8 @@ def test_blocks_change_nothing_in_compiled_fits(dtype, n_classes, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_clipping_changes_only_what_it_clips(seed):
-    """clip="auto" and the paper to the letter agree wherever no guard acts."""
+def test_clipping_changes_only_clipped_temperatures(seed):
+    """clip="auto" and clip=None agree inside the limits."""
     data = small_domains(seed)
     auto = fit(dc.MultiDomainTemperatureScaling(), data)
     letter = fit(dc.MultiDomainTemperatureScaling(clip=None), data)
@@ -243,7 +243,7 @@ def test_clipping_changes_only_what_it_clips(seed):
     assert (low, high) == (t_k.min() / 4, t_k.max() * 4)
 
 
-def test_true_temperatures_are_found():
+def test_domain_temperatures_agree_with_the_true_ones():
     data, truth = dc.make_multi_domain(n_domains=10, n_rows=4000, random_state=3)
     fitted = fit(dc.DomainTemperatureScaling(), data)
     z = np.log(fitted.domain_temperatures_ / truth) / fitted.domain_standard_errors_
@@ -251,8 +251,8 @@ def test_true_temperatures_are_found():
     assert fitted.domain_temperatures_.index.tolist() == truth.index.tolist()
 
 
-def test_a_last_block_of_one_row(monkeypatch):
-    """104,857 rows of 10 float32 logits fill a block: one more row is a block of its own."""
+def test_a_last_block_of_one_row_is_fitted(monkeypatch):
+    """104,857 rows of 10 float32 logits fill a block: the last row is a block by itself."""
     data, _ = dc.make_multi_domain(2, 52_429, 10, random_state=0)
     flat = dc.CalibrationData(
         np.where((np.arange(len(data)) >= len(data) - 50)[:, None], 1.0, data.logits).astype("f4"),
@@ -267,14 +267,14 @@ def test_a_last_block_of_one_row(monkeypatch):
     assert np.isfinite(t).all()
 
 
-def test_the_limits_of_the_user_are_kept():
+def test_temperatures_are_clipped_to_the_limits_of_the_user():
     data = small_domains()
     t = temperatures(fit(dc.MultiDomainTemperatureScaling(clip=(1.0, 1.1)), data), data)
     assert (t.min(), t.max()) == (1.0, 1.1)
 
 
 @pytest.mark.parametrize("name", ["domain-ts", "md-ts"])
-def test_the_pooled_temperature_is_that_of_temperature_scaling(name):
+def test_the_pooled_temperature_equals_that_of_temperature_scaling(name):
     data = small_domains()
     weight = np.linspace(0.1, 3.0, len(data))
     expected = fit(dc.TemperatureScaling(), data, sample_weight=weight).temperature_

@@ -1,4 +1,4 @@
-"""Intervals that cover, tests that keep their level, comparisons that allow for chance."""
+"""Coverage of intervals, levels of tests, and comparisons of domains and methods."""
 
 from math import comb
 
@@ -55,8 +55,8 @@ def test_the_interval_covers_the_error_and_the_corrected_error_has_less_bias(
     assert np.mean(coverage) > 0.9
 
 
-def test_a_naive_bootstrap_inflates_the_error_of_a_calibrated_model():
-    """By about sqrt(2), since resampling adds the noise once more; the interval here does not."""
+def test_a_naive_bootstrap_inflates_the_error_and_the_interval_does_not():
+    """For a calibrated model the bootstrap adds the noise a second time: a factor of sqrt(2)."""
     rng = np.random.default_rng(1)
     ratios, zeros = [], 0
     for _ in range(40):
@@ -94,7 +94,7 @@ def test_a_higher_level_gives_a_wider_interval(seed, level):
     assert wide.high <= 1.0
 
 
-def test_intervals_of_extreme_rows():
+def test_intervals_of_extreme_rows_are_finite():
     rows = [([1.0], [1]), ([1.0], [0]), ([0.5], [1]), ([0.0] * 5, [0] * 5), ([1.0] * 50, [1] * 50),
             ([0.9] * 50, [0] * 50), ([0.2] * 3, [1] * 3)]  # fmt: skip
     for c, hits in rows:
@@ -110,7 +110,7 @@ def test_intervals_of_extreme_rows():
             metrics.calibration_error_interval([[0.7, 0.3]], [0], level=level)
 
 
-def test_interval_of_probabilities_is_that_of_its_bins():
+def test_the_interval_of_probabilities_equals_that_of_their_bins():
     rng = np.random.default_rng(0)
     p, y = rng.dirichlet(np.ones(3), 200), rng.integers(0, 3, 200)
     found = metrics.calibration_error_interval(p, y, n_bins=10, level=0.9)
@@ -144,7 +144,7 @@ def test_calibrated_domains_are_rarely_called_miscalibrated():
     assert without_adjustment > 4  # most experiments would name a domain
 
 
-def test_the_bad_domains_are_found():
+def test_miscalibrated_domains_are_found():
     table = dc.compare_domains(_domains(np.random.default_rng(1), 20, 500, [3, 11]))
     bad = table["domain"].isin(["d03", "d11"])
     assert (table["p_calibrated"][bad] < 1e-6).all()
@@ -155,7 +155,7 @@ def test_the_bad_domains_are_found():
     assert table["gap"][bad].to_numpy() == pytest.approx([0.2, 0.2], abs=0.07)
 
 
-def test_the_table_is_made_of_bin_sums():
+def test_the_values_of_the_table_are_those_of_the_bin_sums():
     rng = np.random.default_rng(2)
     c, hits = rng.random(100), rng.random(100) < 0.5
     domains = np.repeat([2, 1], 50)
@@ -185,14 +185,14 @@ def test_a_weight_equals_a_repetition():
     pd.testing.assert_frame_equal(weighted, repeated)
 
 
-def test_a_single_domain_has_nothing_to_differ_from():
+def test_a_single_domain_has_no_difference_to_others():
     table = dc.compare_domains({"a": metrics.BinSums.from_confidences([0.5, 0.7], [1, 0])})
     assert np.isnan(table.loc[0, "difference"])
     assert np.isnan(table.loc[0, "p_same"])
     assert np.isfinite(table.loc[0, "p_calibrated"])
 
 
-def test_what_compare_domains_does_not_take():
+def test_compare_domains_refuses_invalid_bins():
     sums = metrics.BinSums.from_confidences([0.5], [1])
     none = metrics.BinSums(sums.edges, *np.zeros((3, 15)))
     for bins, message in [({}, "empty"), ([sums], "must map domains"), ({"a": 3}, "BinSums"),
@@ -201,7 +201,7 @@ def test_what_compare_domains_does_not_take():
             dc.compare_domains(bins)
 
 
-def test_holm_by_hand():
+def test_holm_adjustment_equals_a_calculation_by_hand():
     assert adjust_p_values([0.01, 0.04, 0.03]).tolist() == pytest.approx([0.03, 0.06, 0.06])
     assert adjust_p_values([0.5, 0.9]).tolist() == [1.0, 1.0]
 
@@ -214,7 +214,7 @@ def _table(scores):
     )  # fmt: skip
 
 
-def test_two_methods_are_compared_in_pairs():
+def test_a_comparison_of_two_methods_is_the_paired_t_test():
     rng = np.random.default_rng(0)
     a, b = rng.random(12), rng.random(12)
     table = _table({"A": dict(enumerate(a)), "B": dict(enumerate(b))})
@@ -236,7 +236,7 @@ def test_domains_that_one_method_misses_are_left_out():
     assert found.difference == pytest.approx(-0.15)
 
 
-def test_a_comparison_without_spread():
+def test_a_comparison_without_spread_has_no_interval():
     same = dc.compare_methods(_table({"A": {1: 0.1, 2: 0.2}, "B": {1: 0.1, 2: 0.2}}), "A", "B")
     assert (same.difference, same.low, same.high, same.p_value) == (0.0, 0.0, 0.0, 1.0)
     one = dc.compare_methods(_table({"A": {1: 0.1}, "B": {1: 0.2}}), "A", "B")
@@ -244,7 +244,7 @@ def test_a_comparison_without_spread():
     assert np.isnan([one.low, one.high, one.p_value]).all()
 
 
-def test_what_compare_methods_does_not_take():
+def test_compare_methods_refuses_invalid_arguments():
     table = _table({"A": {1: 0.1}, "B": {2: 0.2}})
     twice = pd.concat([table, table])
     for arguments, options, message in [
@@ -283,8 +283,8 @@ def test_the_interval_covers_where_few_rows_may_miss(n, confidence, accuracy):
         assert small < 0.05
 
 
-def test_a_single_bin_is_a_binomial_test():
-    """All n right at confidence 1: the largest error that leaves this a chance of 2.5%."""
+def test_the_interval_of_a_single_bin_is_that_of_a_binomial_test():
+    """All rows are hits at confidence 1: the upper end has a probability of 2.5%."""
     found = metrics.BinSums.from_confidences([1.0] * 5, [1] * 5).interval()
     assert found.high == pytest.approx(1 - 0.025 ** (1 / 5), abs=1e-4)
     never = metrics.BinSums.from_confidences([0.0] * 5, [0] * 5).interval()
@@ -297,7 +297,7 @@ def test_a_single_bin_is_a_binomial_test():
     assert found.p_value == pytest.approx(112 / 1024, abs=1e-6)
 
 
-def test_two_bins_by_enumeration():
+def test_the_p_value_of_two_bins_equals_an_enumeration():
     """P(sum |K - a| >= seen) over all outcomes of two bins."""
     n, c, hits = (6, 4), (0.3, 0.8), (4, 2)
     seen = sum(abs(h - m * p) for h, m, p in zip(hits, n, c, strict=True))
@@ -313,8 +313,8 @@ def test_two_bins_by_enumeration():
     assert found.p_value == pytest.approx(exact, abs=1e-6)
 
 
-def test_the_difference_to_the_others_by_hand():
-    """Three domains of unequal size; a normal test of the gap against that of all other rows."""
+def test_the_difference_to_the_others_equals_a_calculation_by_hand():
+    """Three domains of unequal size; a normal test of the gap against the gap of all others."""
     sizes, hits = (100, 50, 10), (60, 40, 9)
     c = 0.7
     bins = {

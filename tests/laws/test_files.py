@@ -73,7 +73,7 @@ def assert_same(a, b, *, exact=True):
 
 @pytest.mark.parametrize("name", EXACT)
 @given(data=data_sets())
-def test_what_was_written_is_read(name, data):
+def test_written_data_are_read_unchanged(name, data):
     with tempfile.TemporaryDirectory() as folder:
         dc.write(data, f"{folder}/{name}")
         assert_same(dc.read(f"{folder}/{name}", verify=True), data)
@@ -96,7 +96,7 @@ def test_csv_keeps_values_and_names(data):
 
 
 @given(data=data_sets(), cuts=st.lists(st.integers(0, 12), max_size=4))
-def test_a_store_that_grew_is_the_store_written_at_once(data, cuts):
+def test_a_store_of_several_appends_equals_one_that_was_written_at_once(data, cuts):
     edges = sorted({0, len(data), *(c for c in cuts if c < len(data))})
     with tempfile.TemporaryDirectory() as folder:
         store = dc.Store(folder + "/scores")
@@ -116,7 +116,7 @@ def test_a_store_that_grew_is_the_store_written_at_once(data, cuts):
 
 
 @given(data=data_sets(names=_plain_names))
-def test_a_folder_of_arrays_is_read_as_it_is(data):
+def test_a_folder_of_arrays_is_read(data):
     with tempfile.TemporaryDirectory() as folder:
         for name in ARRAYS:
             if getattr(data, name) is not None:
@@ -213,7 +213,7 @@ def good_files(tmp_path_factory):
 
 
 def _damaged(draw, content):
-    """Some bytes changed, taken away, repeated or put in."""
+    """Content with some bytes changed, removed, repeated or inserted."""
     content = bytearray(content)
     for _ in range(draw(st.integers(1, 4))):
         where = draw(st.integers(0, len(content)))
@@ -235,7 +235,7 @@ def _damaged(draw, content):
 
 
 def _read_or_refuse(reader, path):
-    """A reader gives data or one of our errors in one line that names the file; never another."""
+    """A reader returns data, or raises a DomaincalError that names the file."""
     message = path.name
     try:
         reader(path)
@@ -282,11 +282,11 @@ def test_any_bytes_are_read_or_refused(content, suffix):
         _read_or_refuse(dc.load, path)
 
 
-def test_a_model_file_notices_every_single_flipped_bit(good_files, tmp_path):
+def test_a_model_file_with_a_flipped_bit_is_refused(good_files, tmp_path):
     content = (good_files / "model.safetensors").read_bytes()
     rng = np.random.default_rng(0)
     path = tmp_path / "model.safetensors"
-    # The length of the header is padded with spaces, which mean nothing; all else is covered.
+    # The header is padded with spaces, which have no meaning; the checksum covers the rest.
     for where in rng.choice(len(content), 300, replace=False):
         if content[where : where + 1] == b" ":
             continue

@@ -1,4 +1,4 @@
-"""Laws and oracles of the metrics."""
+"""Laws of the metrics, and comparisons with other implementations."""
 
 from fractions import Fraction
 from functools import partial
@@ -49,14 +49,14 @@ def test_ece_of_compiled_bins_is_the_papers_definition(kernel):
 
 
 def test_confidence_one_belongs_to_the_last_bin():
-    """A phantom bin for 1.0 gives 0.525 here in public packages."""
+    """Packages with an additional bin for 1.0 give 0.525 here."""
     c = np.array([1.0, 1.0, 0.95, 0.05])
     hits = np.array([True, False, True, True])
     found = dc.metrics.confidence_calibration_error(c, hits, n_bins=10)
     assert found == pytest.approx((abs(2.95 - 2) + abs(0.05 - 1)) / 4)
 
 
-def test_no_row_is_dropped():
+def test_every_row_is_in_a_bin():
     sums = dc.metrics.BinSums.from_confidences(np.arange(101) / 100, np.ones(101, bool), n_bins=100)
     assert sums.weight.sum() == 101
 
@@ -116,14 +116,14 @@ def test_quantile_bins_hold_the_same_number_of_rows():
     assert sums.weight.tolist() == [100.0] * 10
 
 
-def test_no_rows_have_no_error():
+def test_the_error_of_no_rows_is_nan():
     full = dc.metrics.BinSums.from_confidences([0.5], [1], n_bins=2)
     none = dc.metrics.BinSums(full.edges, *np.zeros((3, 2)))
     values = [none.calibration_error(norm) for norm in ("l1", "l2", "max")]
     assert np.isnan([*values, none.floor(), none.accuracy, none.mean_confidence]).all()
 
 
-def test_probabilities_may_be_off_by_rounding_only():
+def test_probabilities_must_sum_to_one_up_to_rounding():
     for off, fine in [(5e-4, True), (1e-2, False)]:
         p = np.array([[0.7 + off, 0.3]])
         if fine:
@@ -195,25 +195,25 @@ def test_scores_are_scikit_learns(seed):
     )
 
 
-def test_a_probability_rounded_to_zero_costs_much_but_not_everything():
+def test_the_log_loss_of_a_probability_of_zero_is_large_but_finite():
     p = np.array([[1.0, 0.0]], np.float32)
     assert 80 < dc.negative_log_likelihood(p, [1]) < 90
 
 
-def test_accuracy_prediction_error_by_hand():
+def test_accuracy_prediction_error_equals_a_calculation_by_hand():
     p = np.array([[0.8, 0.2], [0.6, 0.4], [0.9, 0.1]])
     # a: mean confidence 0.7, accuracy 1/2; b: 0.9 and 0.
     found = dc.accuracy_prediction_error(p, [0, 1, 1], ["a", "a", "b"])
     assert found == pytest.approx((0.2 + 0.9) / 2)
 
 
-def test_jackknife_standard_error_of_a_mean():
+def test_the_jackknife_standard_error_of_a_mean_is_the_usual_one():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), 4000)
     y = rng.integers(0, 3, 4000)
     row = dc.per_domain(dc.negative_log_likelihood, p, y, np.zeros(4000, int)).iloc[0]
     losses = -np.log(p[np.arange(4000), y])
-    # 20 parts tell a standard deviation to about 16%.
+    # With 20 parts, a standard deviation is known to about 16%.
     assert row["standard_error"] == pytest.approx(losses.std() / np.sqrt(4000), rel=0.5)
 
 
@@ -230,7 +230,7 @@ def test_jackknife_of_twenty_rows_is_exact_for_a_mean():
     assert table.loc[0, "low"] == pytest.approx(losses.mean() - 1.729 * error, rel=1e-4)
 
 
-def test_rows_with_a_period_do_not_fool_the_jackknife():
+def test_the_jackknife_is_right_for_periodic_rows():
     hits = np.arange(2000) % 20 < 10
     confidences = np.full(2000, 0.5)
     table = dc.per_domain(lambda c, h: float(np.mean(h)), confidences, hits, np.zeros(2000, int))
@@ -244,12 +244,12 @@ def test_a_domain_of_one_row_has_no_standard_error():
     assert np.isnan(table.loc[0, "low"])
 
 
-def test_mean_over_domains():
+def test_mean_over_domains_has_the_usual_standard_error():
     assert dc.metrics.mean_over_domains([1.0, np.nan, 3.0]) == (2.0, 1.0, 2)
     assert np.isnan(dc.metrics.mean_over_domains([1.0]).standard_error)
 
 
-def test_reliability_curve_by_hand():
+def test_reliability_curve_equals_a_calculation_by_hand():
     p = np.array([[0.9, 0.1], [0.7, 0.3], [0.8, 0.2]])
     curve = dc.reliability_curve(p, [0, 1, 0], n_bins=5)
     np.testing.assert_array_equal(curve.n, [0, 0, 0, 2, 1])

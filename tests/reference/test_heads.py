@@ -16,7 +16,7 @@ from domaincal.calibrators.heads import huber, kernel_ridge as kernel, linear, n
 from domaincal.statistics.positive_definite import solve_positive_definite
 from support import fit, small_domains, temperatures
 
-# Small noisy domains: a head may well be worse than the pooled temperature.
+# On small, noisy domains a head can be worse than the pooled temperature.
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
 MD_TS = dc.MultiDomainTemperatureScaling
 DATA = small_domains(n_domains=7, n_rows=60)
@@ -38,8 +38,8 @@ def _targets(problem):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("epsilon", [1.35, 2.5])
-def test_huber_is_scikit_learns(weighted, intercept, epsilon):
-    """On features of unequal size, where scikit-learn alone needs them scaled to get there."""
+def test_huber_equals_scikit_learn(weighted, intercept, epsilon):
+    """The features are of unequal size; scikit-learn only converges if they are scaled."""
     problem = _problem(weighted=weighted, intercept=intercept)
     found = huber.fit_huber_maps(problem, problem.all_rows(), (epsilon,))[0]
     size = np.abs(problem.features).max(axis=0)
@@ -51,7 +51,7 @@ def test_huber_is_scikit_learns(weighted, intercept, epsilon):
 
 
 def test_huber_of_an_exact_fit_is_least_squares():
-    """Its scale would be 0."""
+    """Huber's scale would be 0."""
     rng = np.random.default_rng(0)
     features, codes = rng.normal(size=(20, 50)), np.arange(20) % 4
     problem = heads.HeadProblem(
@@ -61,7 +61,7 @@ def test_huber_of_an_exact_fit_is_least_squares():
     np.testing.assert_allclose(found(features), problem.targets[codes], atol=1e-8)
 
 
-def test_huber_gives_little_weight_to_a_domain_apart():
+def test_huber_gives_little_weight_to_an_outlying_domain():
     data = small_domains(n_domains=12, n_rows=100)
     temperatures_ = np.where(np.arange(12) == 3, 50.0, 2.0)
     codes = np.unique(data.domains, return_inverse=True)[1]
@@ -74,7 +74,7 @@ def test_huber_gives_little_weight_to_a_domain_apart():
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alpha", [1e-2, 10.0])
-def test_krr_is_scikit_learns(weighted, alpha):
+def test_krr_equals_scikit_learn(weighted, alpha):
     problem = _problem(weighted=weighted)
     gamma = 1e-3
     reference, duals, offset = kernel.solve_kernel_ridge(
@@ -101,7 +101,7 @@ def test_krr_with_an_intercept_centres_the_targets():
 
 
 @pytest.mark.parametrize("n_components", [30, 1000])
-def test_nystroem_is_scikit_learns_pipeline(n_components):
+def test_nystroem_equals_a_pipeline_of_scikit_learn(n_components):
     problem = _problem()
     gamma, alpha = 1e-3, 0.1
     reference, duals, _ = kernel.solve_kernel_ridge(
@@ -116,7 +116,7 @@ def test_nystroem_is_scikit_learns_pipeline(n_components):
     np.testing.assert_allclose(found(new), theirs.predict(new), rtol=1e-6, atol=1e-8)
 
 
-def test_single_precision_of_many_reference_rows(monkeypatch):
+def test_many_reference_rows_are_used_in_single_precision(monkeypatch):
     monkeypatch.setattr(kernel, "SINGLE_PRECISION_ABOVE", 0)
     single = dc.CalibrationData(
         DATA.logits, labels=DATA.labels, features=DATA.features.astype("f4"), domains=DATA.domains
@@ -166,8 +166,8 @@ GRIDS = {
 
 
 @pytest.mark.parametrize("head", GRIDS)
-def test_the_search_redone_by_hand(head):
-    """Domains dealt into five folds by T_k; the mean NLL of the domains held out decides."""
+def test_the_search_equals_a_search_by_hand(head):
+    """Domains go to five folds by T_k; the mean NLL of the held-out domains decides."""
     fitted = fit(MD_TS(head), DATA)
     table = fitted.head_search_
     grid, make = GRIDS[head]
@@ -208,7 +208,7 @@ def test_the_search_redone_by_hand(head):
 
 
 @pytest.mark.parametrize("head", ["krr", "knn"])
-def test_at_most_max_rows_and_the_same_number_of_each_domain(head):
+def test_a_subsample_has_max_rows_rows_and_equally_many_of_each_domain(head):
     sizes = np.array([60, 30, 60, 60, 25, 60, 60])
     rows = [np.flatnonzero(DATA.domains == name) for name in DATA.domain_names]
     keep = np.concatenate([r[:size] for r, size in zip(rows, sizes, strict=True)])
@@ -227,7 +227,7 @@ def test_at_most_max_rows_and_the_same_number_of_each_domain(head):
     assert not np.array_equal(other.head_.rows, rows)
     with pytest.raises(dc.errors.InputError, match="max_rows=6 is less than the 7 domains"):
         fit(MD_TS(head, max_rows=6), data)
-    # A domain that has fewer gives all it has.
+    # Of a domain with fewer rows, all are used.
     with pytest.warns(dc.errors.SubsampleWarning):
         fitted = fit(MD_TS(head, max_rows=245), data)
     assert fitted.head_rows_ == 5 * 35 + 30 + 25
@@ -250,7 +250,7 @@ def test_any_regressor_is_a_head():
     np.testing.assert_allclose(temperatures(linear, DATA), temperatures(named, DATA), rtol=1e-7)
 
 
-def test_a_regressor_gets_the_weights_or_says_that_it_cannot():
+def test_a_regressor_uses_sample_weights_or_is_refused():
     weight = np.linspace(0.1, 3.0, len(DATA))
     by_hand = fit(MD_TS(LinearRegression()), DATA, sample_weight=weight)
     ours = fit(MD_TS(fit_intercept=True), DATA, sample_weight=weight)
@@ -284,7 +284,7 @@ def test_equal_domain_weight_is_a_weighted_regression(head):
 
 @pytest.mark.parametrize("head", ["ols", "ridge", "huber", "krr", "knn"])
 def test_features_of_logits_are_sorted_and_centred(head):
-    """The same as passing them, and whatever is passed is ignored."""
+    """The result is the same as with these features, and features that are passed are ignored."""
     centred = DATA.logits - DATA.logits.mean(axis=1, keepdims=True)
     features = -np.sort(-centred, axis=1)
     own = fit(MD_TS(head, features="logits"), DATA)
@@ -298,7 +298,7 @@ def test_features_of_logits_are_sorted_and_centred(head):
 
 
 @pytest.mark.parametrize("head", ["ols", "huber", "krr", "knn", LinearRegression()])
-def test_features_that_are_not_finite(head):
+def test_features_that_are_not_finite_are_refused(head):
     fitted = fit(MD_TS(head), DATA)
     for bad in (np.nan, np.inf):
         x = DATA.features.copy()
@@ -309,7 +309,7 @@ def test_features_that_are_not_finite(head):
             MD_TS(head).fit(DATA.logits, DATA.labels, features=x, domains=DATA.domains)
 
 
-def test_coefficients_belong_to_linear_heads():
+def test_only_linear_heads_have_coefficients():
     assert fit(MD_TS("huber"), DATA).coef_.shape == (4,)
     for head in ("krr", "knn"):
         fitted = fit(MD_TS(head), DATA)
@@ -330,7 +330,7 @@ def test_positive_definite_systems_are_solved_in_place(n):
     np.testing.assert_allclose(np.triu(matrix), lower.T, rtol=1e-9, atol=1e-12)
 
 
-def test_constant_features_say_nothing():
+def test_constant_features_give_one_temperature():
     same = np.ones((len(DATA), 3))
     for head in ("krr", "knn", "huber", "ridge"):
         fitted = MD_TS(head).fit(DATA.logits, DATA.labels, features=same, domains=DATA.domains)
@@ -339,7 +339,7 @@ def test_constant_features_say_nothing():
         assert fitted.clip_[0] < t[0] < fitted.clip_[1]
 
 
-def test_a_single_domain_searches_nothing():
+def test_a_single_domain_takes_the_default_candidate():
     one = DATA.select(DATA.domains == DATA.domains[0])
     for head in ("ridge", "huber", "krr", "knn"):
         fitted = fit(MD_TS(head, fit_intercept=True), one)
@@ -358,7 +358,7 @@ def test_the_scale_of_the_weights_does_not_matter(head):
     np.testing.assert_allclose(found[2], found[0], rtol=1e-4)
 
 
-def test_features_that_vary_nowhere_or_in_one_domain_only():
+def test_huber_fits_features_that_are_constant_or_vary_in_one_domain():
     for features in (np.ones((len(DATA), 3)), (DATA.domains == DATA.domains[0])[:, None] * 1.0):
         for intercept in (False, True):
             calibrator = MD_TS("huber", fit_intercept=intercept)
@@ -369,13 +369,13 @@ def test_features_that_vary_nowhere_or_in_one_domain_only():
 
 @pytest.mark.filterwarnings("ignore::domaincal.errors.BoundaryWarning")
 @pytest.mark.filterwarnings("ignore::domaincal.errors.SmallDomainWarning")
-def test_rows_that_are_all_right_beyond_rounding():
+def test_rows_that_are_correct_with_probability_one_are_fitted():
     fit(MD_TS(), dc.CalibrationData(np.eye(5)[DATA.labels] * 1000.0, labels=DATA.labels,
                                     features=DATA.features, domains=DATA.domains))  # fmt: skip
 
 
 @pytest.mark.parametrize("state", [2**40, np.random.default_rng(0), [1, 2]])
-def test_every_seed_of_numpy_is_one_for_nystroem(state):
+def test_nystroem_accepts_every_seed_of_numpy(state):
     fitted = fit(MD_TS("krr", nystroem=20, random_state=state), DATA)
     assert fitted.head_.rows.shape == (20, 4)
 
@@ -386,7 +386,7 @@ def test_the_seed_chooses_the_landmarks():
     assert not np.array_equal(rows[0], rows[2])
 
 
-def test_nystroem_with_weights():
+def test_nystroem_uses_weights():
     problem = _problem(weighted=True)
     reference, duals, _ = kernel.solve_kernel_ridge(problem, problem.all_rows(), 1e-3, [0.1], 30)
     found = kernel.KernelMap(reference, duals[:, 0], 1e-3)
@@ -420,8 +420,8 @@ def test_the_criterion_is_the_mean_over_domains_not_over_rows():
     assert table.loc[0, "nll"] == pytest.approx(np.mean(list(losses.values())), rel=1e-7)
 
 
-def test_a_head_worse_than_one_temperature_on_domains_held_out_is_warned_of():
-    """A hundred features of noise: the head learns the rows by heart."""
+def test_a_head_worse_than_one_temperature_gives_a_warning():
+    """A hundred features of noise: the head overfits."""
     noise = np.random.default_rng(0).normal(size=(len(DATA), 100))
     calibrator = MD_TS("huber", fit_intercept=True)
     with pytest.warns(
@@ -443,7 +443,7 @@ def test_a_head_worse_than_one_temperature_on_domains_held_out_is_warned_of():
         ({"head": "huber", "fit_intercept": True, "target": "log"}, "try another head"),
     ],
 )
-def test_the_warning_of_a_poor_head_advises_nothing_that_is_on(options, advice):
+def test_the_warning_of_a_poor_head_suggests_options_that_are_off(options, advice):
     noise = np.random.default_rng(0).normal(size=(len(DATA), 100))
     with pytest.warns(dc.errors.PoorHeadWarning, match=advice):
         fit(
@@ -454,7 +454,7 @@ def test_the_warning_of_a_poor_head_advises_nothing_that_is_on(options, advice):
         )
 
 
-def test_where_the_warning_of_a_subsample_points():
+def test_the_warning_of_a_subsample_points_to_the_call_of_fit():
     with pytest.warns(dc.errors.SubsampleWarning) as caught:
         MD_TS("knn", max_rows=70).fit(
             DATA.logits, DATA.labels, features=DATA.features, domains=DATA.domains
@@ -462,7 +462,7 @@ def test_where_the_warning_of_a_subsample_points():
     assert caught[0].filename == __file__
 
 
-def test_features_too_large_for_the_precision_of_the_fit():
+def test_features_too_large_for_float32_are_refused():
     single = DATA.features.astype(np.float32)
     for head in ("krr", "knn"):
         fitted = MD_TS(head).fit(DATA.logits, DATA.labels, features=single, domains=DATA.domains)
@@ -471,7 +471,7 @@ def test_features_too_large_for_the_precision_of_the_fit():
                 fitted.predict_proba(DATA.logits, features=DATA.features * 1e300)
 
 
-def test_a_head_that_predicts_nothing_finite():
+def test_a_head_with_infinite_predictions_is_refused():
     class Broken(LinearRegression):
         def predict(self, x):
             return np.full(len(x), np.nan)
@@ -480,7 +480,7 @@ def test_a_head_that_predicts_nothing_finite():
         fit(MD_TS(Broken()), DATA)
 
 
-def test_parameters_set_after_the_fit_wait_for_the_next_one():
+def test_parameters_set_after_the_fit_do_not_change_predictions():
     fitted = fit(MD_TS(target="log"), DATA)
     before = temperatures(fitted, DATA)
     fitted.set_params(target="inverse", features="logits")

@@ -18,7 +18,7 @@ from domaincal.statistics import (
 )
 from support import fit, small_domains
 
-# Small noisy domains: a head may well be worse than the pooled temperature.
+# On small, noisy domains a head can be worse than the pooled temperature.
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
 
 
@@ -38,7 +38,7 @@ def fit_linear(features, codes, targets, *, weight, alpha, fit_intercept):
 @pytest.mark.parametrize("condition", [1e1, 1e3, 1e5, 9e5])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_ols_is_scikit_learns(condition, intercept, weighted):
+def test_ols_equals_scikit_learn(condition, intercept, weighted):
     features, codes, targets = _problem(condition)
     weight = np.random.default_rng(1).uniform(0.1, 3.0, len(codes)) if weighted else None
     ours = fit_linear(features, codes, targets, weight=weight, alpha=0.0, fit_intercept=intercept)(
@@ -52,7 +52,7 @@ def test_ols_is_scikit_learns(condition, intercept, weighted):
 
 @pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_ridge_is_scikit_learns(alpha, intercept):
+def test_ridge_equals_scikit_learn(alpha, intercept):
     features, codes, targets = _problem(1e4)
     ours = fit_linear(features, codes, targets, weight=None, alpha=alpha, fit_intercept=intercept)(
         features
@@ -63,8 +63,8 @@ def test_ridge_is_scikit_learns(alpha, intercept):
 
 @pytest.mark.parametrize("offset", [1e3, 1e6])
 @pytest.mark.parametrize("alpha", [0.0, 10.0])
-def test_features_far_from_zero(offset, alpha):
-    """Centring cancels most digits of the Gram matrix; refinement brings them back."""
+def test_predictions_are_accurate_for_features_far_from_zero(offset, alpha):
+    """Centring cancels most digits of the Gram matrix; refinement restores them."""
     features, codes, targets = _problem(10.0)
     features += offset
     ours = fit_linear(features, codes, targets, weight=None, alpha=alpha, fit_intercept=True)
@@ -74,7 +74,7 @@ def test_features_far_from_zero(offset, alpha):
 
 
 @pytest.mark.parametrize(("condition", "kept"), [(5e5, True), (2e6, False)])
-def test_where_singular_values_begin_to_count(condition, kept):
+def test_singular_values_above_the_tolerance_are_used(condition, kept):
     rng = np.random.default_rng(4)
     u, _ = np.linalg.qr(rng.normal(size=(500, 2)))
     features, codes = u * [1.0, 1.0 / condition], np.arange(500) % 3
@@ -84,7 +84,7 @@ def test_where_singular_values_begin_to_count(condition, kept):
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-9, 1e-3])
 @pytest.mark.parametrize("condition", [1e1, 1e3, 1e5])
-def test_both_factorisations_give_the_same(condition, alpha, monkeypatch):
+def test_both_factorisations_give_the_same_predictions(condition, alpha, monkeypatch):
     features, codes, targets = _problem(condition)
     sums = NormalEquations.from_rows(features, codes, 9, shift=np.zeros(40))
     by_cholesky = LeastSquares(sums)
@@ -99,8 +99,8 @@ def test_both_factorisations_give_the_same(condition, alpha, monkeypatch):
 @pytest.mark.parametrize("alpha", [1e-300, 1e-9, 1e-3, 1.0])
 @pytest.mark.parametrize("scale", [1.0, 1e4])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_ridge_of_nearly_dependent_features(alpha, scale, intercept):
-    """Small penalties make small singular values count, which without one are zero."""
+def test_ridge_of_nearly_dependent_features_equals_scikit_learn(alpha, scale, intercept):
+    """With a small penalty, small singular values are used; without one they count as zero."""
     rng = np.random.default_rng(6)
     u = rng.normal(size=(500, 2))
     features = scale * np.column_stack([u[:, 0], u[:, 0] + 1.5e-6 * u[:, 1]])
@@ -113,7 +113,7 @@ def test_ridge_of_nearly_dependent_features(alpha, scale, intercept):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("apart", [0.0, 1e-8])
 def test_opposite_features_share_their_coefficient(sign, apart):
-    """Of least norm; the sums of the Gram matrix's columns cancel, its norm does not."""
+    """The minimum-norm solution; the column sums of the Gram matrix cancel, its norm does not."""
     rng = np.random.default_rng(7)
     u = rng.normal(size=(500, 2))
     features = np.column_stack([u[:, 0], sign * u[:, 0] + apart * u[:, 1]])
@@ -122,7 +122,7 @@ def test_opposite_features_share_their_coefficient(sign, apart):
     np.testing.assert_allclose(ours.coef[0], sign * ours.coef[1], rtol=1e-6)
 
 
-def test_large_factorisations_have_one_thread(monkeypatch):
+def test_large_factorisations_use_one_thread(monkeypatch):
     """With two, OpenBLAS crashes from about 16,000 features on."""
     threads = []
     dpotrf = least_squares.lapack.dpotrf
@@ -142,7 +142,7 @@ def test_large_factorisations_have_one_thread(monkeypatch):
     assert threads == [{2}, {1}]
 
 
-def test_sums_of_another_shift_cannot_be_added():
+def test_sums_with_different_shifts_cannot_be_added():
     features, codes, _ = _problem(10.0)
     sums = [
         NormalEquations.from_rows(features, codes, 9, shift=np.full(40, shift))
@@ -161,7 +161,7 @@ def test_small_singular_values_count_as_zero():
     np.testing.assert_allclose(ours.coef, theirs, atol=1e-8)
 
 
-def test_more_features_than_rows():
+def test_more_features_than_rows_give_the_minimum_norm_solution():
     rng = np.random.default_rng(3)
     features, codes, targets = rng.normal(size=(20, 50)), np.arange(20) % 4, np.arange(1.0, 5.0)
     ours = fit_linear(features, codes, targets, weight=None, alpha=0.0, fit_intercept=False)
@@ -219,8 +219,8 @@ def test_equal_domain_weight_is_a_weighted_regression():
     np.testing.assert_allclose(calibrator.coef_, script.coef_, atol=1e-8)
 
 
-def test_alpha_is_the_best_on_domains_held_out():
-    """The search, redone by hand with scikit-learn for one candidate after another."""
+def test_alpha_has_the_lowest_nll_on_held_out_domains():
+    """The search by hand, with scikit-learn."""
     data = small_domains(n_domains=7)
     calibrator = fit(dc.MultiDomainTemperatureScaling("ridge"), data)
     table = calibrator.head_search_

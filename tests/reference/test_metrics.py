@@ -14,14 +14,14 @@ from domaincal.statistics.bin_sums import SMOOTH_BINS
 
 
 def _confidences(n, overconfidence):
-    """The recipe of the reference values."""
+    """Confidences and hits of the reference values."""
     rng = np.random.default_rng(n)
     c = rng.uniform(0.3, 1.0, n)
     return c, rng.random(n) < np.clip(c - overconfidence, 0, 1)
 
 
-def test_debiased_squared_error_by_hand():
-    """Two bins: confidence 3/4 with 1 hit of 3, confidence 1/4 with 1 hit of 2; one row alone."""
+def test_debiased_squared_error_equals_a_calculation_by_hand():
+    """Confidence 3/4 with 1 hit of 3, and 1/4 with 1 hit of 2; a third bin has a single row."""
     c = [0.75, 0.75, 0.75, 0.25, 0.25, 0.05]
     hits = [1, 0, 0, 1, 0, 0]
     first = (Fraction(3, 4) - Fraction(1, 3)) ** 2 - Fraction(1, 3) * Fraction(2, 3) / 2
@@ -34,7 +34,7 @@ def test_debiased_squared_error_by_hand():
 
 @pytest.mark.parametrize(("n", "confidence", "accuracy"), [(2, 0.7, 0.7), (5, 0.9, 0.6)])
 def test_debiased_squared_error_has_no_bias(n, confidence, accuracy):
-    """The mean over all outcomes of n rows, each with its probability."""
+    """Mean over all outcomes of n rows, weighted by their probabilities."""
     mean = 0.0
     for k in range(n + 1):
         chance = comb(n, k) * accuracy**k * (1 - accuracy) ** (n - k)
@@ -44,7 +44,7 @@ def test_debiased_squared_error_has_no_bias(n, confidence, accuracy):
 
 
 def _literal_smooth_error(c, hits):
-    """By quadrature: residuals smoothed by a Gaussian whose images outside [0, 1] fold back."""
+    """By quadrature: residuals smoothed by a Gaussian that is reflected at 0 and 1."""
 
     def smoothed(t, s):
         images = [t + 2 * k for k in range(-3, 4)] + [-t + 2 * k for k in range(-3, 4)]
@@ -59,7 +59,7 @@ def _literal_smooth_error(c, hits):
 
 @pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")
 @pytest.mark.parametrize("overconfidence", [0.0, 0.15])
-def test_smooth_error_is_the_literal_one(overconfidence):
+def test_smooth_error_equals_a_literal_implementation(overconfidence):
     c, hits = _confidences(60, overconfidence)
     found = dc.metrics.BinSums.from_confidences(c, hits, n_bins=SMOOTH_BINS).smooth_error()
     assert found == pytest.approx(_literal_smooth_error(c, hits), abs=1e-4)
@@ -71,7 +71,7 @@ def test_smooth_error_is_the_literal_one(overconfidence):
     ("n", "overconfidence", "published"),
     [(300, 0.0, 0.054982), (2000, 0.05, 0.071146), (5000, 0.2, 0.202420)],
 )
-def test_smooth_error_is_that_of_its_authors(n, overconfidence, published):
+def test_smooth_error_equals_the_published_values(n, overconfidence, published):
     c, hits = _confidences(n, overconfidence)
     found = dc.metrics.BinSums.from_confidences(c, hits, n_bins=SMOOTH_BINS).smooth_error()
     assert found == pytest.approx(published, abs=1e-3)
@@ -84,7 +84,7 @@ def test_smooth_error_of_equal_confidences_is_the_gap():
     assert dc.metrics.smooth_calibration_error([[1.0, 0.0]] * 3, [0, 0, 0]) == 0.0
 
 
-def test_smooth_error_of_two_groups_by_hand():
+def test_smooth_error_of_two_confidences_equals_a_calculation_by_hand():
     """Residuals +d and -d at 1/4 and 3/4: smoothed, they cancel where the Gaussians overlap.
 
     By symmetry the smoothed residual is antisymmetric about 1/2, and its integral over a half is
@@ -106,14 +106,14 @@ def test_smooth_error_of_two_groups_by_hand():
     assert found == pytest.approx(expected, abs=1e-4)
 
 
-def test_smooth_error_needs_fine_even_bins():
+def test_smooth_error_needs_many_uniform_bins():
     for options in ({"n_bins": 15}, {"n_bins": 2000, "strategy": "quantile"}):
         sums = dc.metrics.BinSums.from_confidences([0.2, 0.6, 0.9], [0, 1, 1], **options)
         with pytest.raises(dc.errors.InputError, match=r"at least 1000 uniform bins.*n_bins=16384"):
             sums.smooth_error()
 
 
-def test_classwise_error_by_hand():
+def test_classwise_error_equals_a_calculation_by_hand():
     """Class 0: 0.8 and 0.7 with one occurrence in the bin, 0.1 with none; the others likewise."""
     p = [[0.8, 0.1, 0.1], [0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]
     y = [0, 1, 2]
@@ -129,7 +129,7 @@ def test_classwise_error_by_hand():
     assert weighted == pytest.approx(repeated)
 
 
-def test_two_classes_have_the_same_error():
+def test_both_of_two_classes_have_the_same_error():
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1], 200)
     y = rng.integers(0, 2, 200)
@@ -138,7 +138,7 @@ def test_two_classes_have_the_same_error():
 
 
 def _literal_decomposition(p, y, n_bins):
-    """Every term from its definition, class by class and bin by bin, in fractions."""
+    """Every term from its definition, in fractions."""
     terms = [Fraction(0)] * 4
     n = len(y)
     for k in range(len(p[0])):
@@ -162,7 +162,7 @@ def _literal_decomposition(p, y, n_bins):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_brier_decomposition_is_the_literal_one(seed):
+def test_brier_decomposition_equals_a_literal_implementation(seed):
     rng = np.random.default_rng(seed)
     p, y = rng.dirichlet(np.ones(3), 40), rng.integers(0, 3, 40)
     found = dc.metrics.brier_decomposition(p, y, n_bins=6)
@@ -182,7 +182,7 @@ def test_a_weight_equals_a_repetition_in_the_decomposition():
 @pytest.mark.parametrize(
     ("n", "q", "c"), [(1, 0.3, 0.4), (5, 0.5, 0.5), (7, 0.9, 0.2), (12, 0.05, 1.0), (9, 1.0, 0.3)]
 )
-def test_deviation_of_a_binomial(n, q, c):
+def test_the_deviation_of_a_binomial_equals_a_sum_over_outcomes(n, q, c):
     """Mean and variance of |K - n c|, summed over all outcomes."""
     chance = [comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(n + 1)]
     mean = sum(p * abs(k - n * c) for k, p in enumerate(chance))

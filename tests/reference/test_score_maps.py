@@ -29,7 +29,7 @@ def _softmax(z):
 
 
 def _literal_edges(scores, n_bins, strategy):
-    """Inner edges, in the order of the definition: equal widths, or equal numbers of rows."""
+    """Inner edges of bins of equal width, or with equal numbers of rows."""
     if strategy == "uniform":
         return [m / n_bins for m in range(1, n_bins)]
     ordered = sorted(scores)
@@ -45,7 +45,7 @@ def _literal_edges(scores, n_bins, strategy):
 
 
 def _literal_bins(scores, hits, edges):
-    """Rows and hits of each bin (a, b], by looking at every row."""
+    """Rows and hits of each bin (a, b], by a loop over the rows."""
     rows, right = [0] * (len(edges) + 1), [0] * (len(edges) + 1)
     for score, hit in zip(scores, hits, strict=True):
         k = bisect_left(edges, score)
@@ -66,7 +66,7 @@ def _literal_histogram(scores, hits, n_bins, strategy):
 
 
 def _literal_bbq(scores, hits):
-    """Naeini et al. 2015, section 3: every binning on its own, weighted by its score."""
+    """Naeini et al. 2015, section 3: the mean over all binnings, weighted by their scores."""
     root = len(scores) ** (1 / 3)
     models = []
     most = min(ceil(10 * root), len(set(scores)))
@@ -119,7 +119,7 @@ every_method = pytest.mark.parametrize(("make", "literal"), METHODS.values(), id
 @every_method
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_top_label_is_the_literal_method(make, literal, ties, seed):
+def test_top_label_equals_a_literal_implementation(make, literal, ties, seed):
     z, y = _problem(seed, ties=ties)
     new, _ = _problem(seed + 100, n=20)
     predicted, scores = z.argmax(axis=1), _softmax(z).max(axis=1)
@@ -136,7 +136,7 @@ def test_top_label_is_the_literal_method(make, literal, ties, seed):
 
 @every_method
 @pytest.mark.parametrize("seed", SEEDS)
-def test_one_vs_rest_is_the_literal_method(make, literal, seed, monkeypatch):
+def test_one_vs_rest_equals_a_literal_implementation(make, literal, seed, monkeypatch):
     monkeypatch.setattr(score_calibrator, "CLASSES_PER_BLOCK", 2)
     z, y = _problem(seed)
     new, _ = _problem(seed + 100, n=20)
@@ -149,8 +149,8 @@ def test_one_vs_rest_is_the_literal_method(make, literal, seed, monkeypatch):
     np.testing.assert_allclose(confidences, expected[np.arange(20), new.argmax(axis=1)], atol=1e-9)
 
 
-def test_one_vs_rest_where_no_class_is_left():
-    """All maps are 0 there: the row keeps its softmax."""
+def test_a_row_with_probability_zero_for_all_classes_keeps_its_softmax():
+    """All maps are 0 at the scores of the row."""
     z, y = _problem(0)
     fitted = dc.HistogramBinning(3, scheme="one-vs-rest").fit(z, y)
     for m in fitted.maps_:
@@ -158,7 +158,7 @@ def test_one_vs_rest_where_no_class_is_left():
     np.testing.assert_allclose(fitted.predict_proba(z), _softmax(z), rtol=1e-12)
 
 
-def test_an_empty_bin_has_the_value_of_its_middle():
+def test_the_value_of_an_empty_bin_is_its_midpoint():
     z = dc.logits_from_probabilities([[0.95, 0.05]] * 4)
     fitted = dc.HistogramBinning(10).fit(z, [0, 0, 0, 1])
     assert fitted.maps_[0].values.tolist() == pytest.approx(
@@ -166,8 +166,8 @@ def test_an_empty_bin_has_the_value_of_its_middle():
     )
 
 
-def test_scores_of_exactly_zero_and_one():
-    """Saturated logits: the prior stays proper, and every probability finite."""
+def test_scores_of_exactly_zero_and_one_give_finite_probabilities():
+    """Saturated logits; the parameters of the prior stay positive."""
     z = np.array([[1000.0, 0.0, 0.0], [0.0, 1000.0, 0.0]] * 40)
     y = np.array([0, 1, 2, 1] * 20)
     for scheme in ("top-label", "one-vs-rest"):
@@ -178,8 +178,8 @@ def test_scores_of_exactly_zero_and_one():
     assert top == pytest.approx([0.75], abs=0.02)
 
 
-def test_the_rest_of_a_saturated_row_keeps_its_proportions():
-    """1 - p rounds to 0 there."""
+def test_the_other_classes_of_a_saturated_row_keep_their_proportions():
+    """1 - p is rounded to 0."""
     z = np.array([[100.0, 1.0, 0.0]] * 4)
     p = dc.HistogramBinning().fit(z, [0, 0, 1, 2]).predict_proba(z[:1])
     share = np.exp(1.0) / (1.0 + np.exp(1.0))
@@ -187,7 +187,7 @@ def test_the_rest_of_a_saturated_row_keeps_its_proportions():
 
 
 def test_bbq_recovers_a_known_map():
-    """Accuracy is the square of the confidence; 40,000 rows tell it to about one point."""
+    """Accuracy is the square of the confidence; 40,000 rows determine it to about one point."""
     rng = np.random.default_rng(0)
     c = rng.uniform(0.5, 1.0, 40_000)
     hits = rng.random(40_000) < c**2
@@ -199,8 +199,8 @@ def test_bbq_recovers_a_known_map():
     assert len(many.n_bins) == len(many.posterior)
 
 
-def test_a_class_whose_score_is_exactly_zero_gets_nothing():
-    """Masked logits: a bin of zeros alone has no width, and is a bin all the same."""
+def test_a_class_with_score_zero_has_probability_zero():
+    """Masked logits: a bin that holds only zeros has no width."""
     z = np.zeros((400, 3))
     z[:, 2] = -1e9
     p = dc.BayesianBinning(scheme="one-vs-rest").fit(z, np.arange(400) % 2).predict_proba(z[:1])
@@ -208,8 +208,8 @@ def test_a_class_whose_score_is_exactly_zero_gets_nothing():
 
 
 @pytest.mark.parametrize("make", [dc.IsotonicCalibration, dc.BayesianBinning])
-def test_single_precision_in_blocks_and_as_a_whole(make):
-    """The whole is large enough for compiled kernels; steep maps would magnify their rounding."""
+def test_blocks_of_single_precision_logits_give_the_result_of_the_whole(make):
+    """The whole uses compiled kernels; steep maps would magnify a difference of rounding."""
     data, _ = dc.make_multi_domain(4, 8000, 10, random_state=1)
     z = (3 * data.logits).astype(np.float32)
     fitted = make().fit(z, data.labels)
@@ -218,7 +218,7 @@ def test_single_precision_in_blocks_and_as_a_whole(make):
 
 
 def test_the_number_of_binnings_is_limited_by_the_scores():
-    """Total weight 5e12 would ask for 170,000 binnings."""
+    """A total weight of 5e12 would need 170,000 binnings."""
     z, y = _problem(0, n=50)
     fitted = dc.BayesianBinning().fit(z, y, sample_weight=np.full(50, 1e11))
     assert fitted.maps_[0].n_bins.max() <= 50
@@ -226,7 +226,7 @@ def test_the_number_of_binnings_is_limited_by_the_scores():
 
 def test_bbq_of_many_rows_starts_at_a_tenth_of_the_cube_root():
     z, _ = _problem(3, n=8500)  # 20.4 / 10: from 2 bins on
-    # Hits that do not depend on the score: the fewer bins, the better.
+    # Hits do not depend on the score, so that fewer bins are better.
     miss = np.random.default_rng(0).random(len(z)) < 0.4
     y = np.where(miss, (z.argmax(axis=1) + 1) % 3, z.argmax(axis=1))
     scores = _softmax(z).max(axis=1)
@@ -237,7 +237,7 @@ def test_bbq_of_many_rows_starts_at_a_tenth_of_the_cube_root():
     np.testing.assert_allclose(found.maps_[0](some), [calibrated(s) for s in some], atol=1e-9)
 
 
-def test_parameters_set_after_the_fit_wait_for_the_next_one():
+def test_parameters_set_after_the_fit_do_not_change_predictions():
     z, y = _problem(0)
     fitted = dc.HistogramBinning().fit(z, y)
     before = fitted.predict_proba(z)

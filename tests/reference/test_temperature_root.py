@@ -1,4 +1,4 @@
-"""T is the root of the NLL slope, against brentq in float64."""
+"""T is the root of the slope of the NLL: comparison with brentq in float64."""
 
 from functools import cache
 
@@ -36,8 +36,8 @@ def test_temperature_is_the_root_of_the_slope(kernel, n_classes, dtype):
         assert found == pytest.approx(_root(seed, n_classes, dtype), rel=tolerance), seed
 
 
-def test_temperature_of_a_sampled_fit():
-    """Large enough for the warm start from samples of the rows."""
+def test_the_temperature_of_many_rows_is_the_root_of_the_slope():
+    """There are enough rows for a start from samples."""
     rng = np.random.default_rng(0)
     problem = random_problem(rng, 60_000, 10)
     found = fit_temperature(LabelledRows(problem.logits, problem.labels))
@@ -46,7 +46,7 @@ def test_temperature_of_a_sampled_fit():
     assert found.n_iter <= 3
 
 
-def test_temperatures_of_groups_are_those_of_their_rows(kernel):
+def test_temperatures_of_domains_are_those_of_their_rows(kernel):
     rng = np.random.default_rng(1)
     problem = random_problem(rng, 3000, 12)
     group = rng.integers(0, 7, size=3000)
@@ -58,7 +58,7 @@ def test_temperatures_of_groups_are_those_of_their_rows(kernel):
 
 
 def test_standard_error_is_the_spread_of_log_t_over_samples():
-    """The sandwich: correct although the model (one T for all rows) is wrong."""
+    """The sandwich formula is right although the model, one T for all rows, is wrong."""
     rng = np.random.default_rng(2)
     logs, errors = [], []
     for _ in range(300):
@@ -68,13 +68,13 @@ def test_standard_error_is_the_spread_of_log_t_over_samples():
         fit = fit_temperature(LabelledRows(z, y))
         logs.append(np.log(fit.temperature[0]))
         errors.append(fit.standard_error[0])
-    # 300 draws tell a standard deviation to about 4%.
+    # With 300 draws, a standard deviation is known to about 4%.
     assert np.mean(errors) == pytest.approx(np.std(logs), rel=0.13)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rows_that_are_nearly_all_right(kernel, dtype):
-    """Newton alone would creep here; a fit is at its bound exactly when there is no root."""
+def test_few_iterations_are_needed_if_nearly_all_rows_are_correct(kernel, dtype):
+    """Newton steps alone would be too short. A fit is at a bound if and only if it has no root."""
     for seed in range(150):
         rng = np.random.default_rng([7, seed])
         n, n_classes = int(rng.integers(3, 600)), int(rng.choice([2, 3, 10, 70]))

@@ -1,4 +1,4 @@
-"""Every calibrator on tensors, where they are, against the same on numpy arrays."""
+"""Fits of tensors, on their device, equal fits of numpy arrays."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ from support import CALIBRATORS, given, small_domains
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
 
-#: Of predictions, for each type of logits and features: the lanes are of single precision or not.
+#: Tolerance of predictions for each dtype of logits and features.
 TOLERANCES = {"float16": 1e-5, "bfloat16": 1e-5, "float32": 1e-5, "float64": 1e-8}
 _MD_TS = dc.MultiDomainTemperatureScaling
 
 
 def in_precision(data: dc.CalibrationData, dtype: str) -> dc.CalibrationData:
-    """The same rows with numbers that a type can hold, in arrays that numpy has."""
+    """The same rows, rounded to a dtype, in numpy arrays."""
 
     def rounded(values):
         tensor = torch.tensor(values).to(getattr(torch, dtype))
@@ -36,7 +36,7 @@ def as_tensors(data: dc.CalibrationData, dtype: str, device: str) -> dict:
 
 
 def compare(make, dtype, device, data, **options):
-    """Fit on both, and compare what they predict; gives both."""
+    """Fit arrays and tensors, and compare the predictions; returns both calibrators."""
     tolerance = TOLERANCES[dtype]
     if getattr(make(), "head", None) == "huber":  # stops where the slope is small
         tolerance = max(tolerance, 1e-6)
@@ -64,21 +64,21 @@ def compare(make, dtype, device, data, **options):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", CALIBRATORS)
-def test_every_calibrator(name, dtype, device):
+def test_every_calibrator_gives_the_predictions_of_arrays(name, dtype, device):
     compare(CALIBRATORS[name], dtype, device, small_domains())
 
 
-# Without knn: coarse numbers lie at the same distances, and scikit-learn has no rule for ties.
+# Without knn: rounded rows have equal distances, and scikit-learn has no rule for ties.
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["ts", "md-ts", "md-ts-ridge", "md-ts-krr", "isotonic"])
-def test_half_precision(name, dtype, device):
+def test_half_precision_gives_the_predictions_of_arrays(name, dtype, device):
     compare(CALIBRATORS[name], dtype, device, small_domains())
 
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("target", ["temperature", "log", "inverse"])
 @pytest.mark.parametrize("head", ["ols", "ridge", "huber", "krr", "knn"])
-def test_heads_and_targets(head, target, intercept, device):
+def test_every_head_and_target_gives_the_fit_of_arrays(head, target, intercept, device):
     def make():
         return _MD_TS(head, target=target, fit_intercept=intercept)
 
@@ -101,7 +101,7 @@ def test_heads_and_targets(head, target, intercept, device):
 
 @pytest.mark.parametrize("name", ["ts", "domain-ts", "md-ts", "md-ts-ridge-intercept",
                                   "md-ts-huber", "md-ts-krr", "isotonic"])  # fmt: skip
-def test_sample_weight(name, device):
+def test_weights_give_the_predictions_of_arrays(name, device):
     data = small_domains()
     weight = np.random.default_rng(0).uniform(0.0, 2.0, len(data))
     weight[:20] = 0.0
@@ -109,8 +109,8 @@ def test_sample_weight(name, device):
 
 
 @pytest.mark.parametrize("name", ["ts", "domain-ts", "md-ts", "md-ts-ridge"])
-def test_many_rows(name, device):
-    """Enough for the compiled kernels, and for samples that find the start."""
+def test_many_rows_give_the_fit_of_arrays(name, device):
+    """There are enough rows for the compiled kernels and for a start from samples."""
     data = small_domains(n_domains=7, n_rows=4000, n_classes=40)
     mixed = data.select(np.random.default_rng(0).permutation(len(data)))
     for rows in (data, mixed):
@@ -119,8 +119,8 @@ def test_many_rows(name, device):
         assert fitted.n_iter_ <= here.n_iter_ + 2
 
 
-def test_blocks_on_the_device(device, monkeypatch):
-    """Sums and predictions do not depend on how many rows are taken at a time."""
+def test_blocks_on_the_device_change_nothing(device, monkeypatch):
+    """Sums and predictions do not depend on the size of the blocks."""
     for module, name in (
         ("domaincal.kernels.torch_kernels", "CHUNK_BYTES"),
         ("domaincal.statistics.normal_equations", "DEVICE_BLOCK_BYTES"),
@@ -131,7 +131,7 @@ def test_blocks_on_the_device(device, monkeypatch):
         compare(CALIBRATORS[name], "float64", device, small_domains())
 
 
-def test_logits_and_features_in_different_places(device):
+def test_logits_and_features_can_be_on_different_devices(device):
     data = small_domains()
     there = as_tensors(data, "float64", device)
     expected = _MD_TS("ridge").fit(data.logits, data.labels, **given(data))
@@ -145,7 +145,7 @@ def test_logits_and_features_in_different_places(device):
         )  # fmt: skip
 
 
-def test_domains_and_labels_in_tensors(device):
+def test_domains_and_labels_can_be_tensors(device):
     data = small_domains()
     codes = np.unique(data.domains, return_inverse=True)[1]
     send = [torch.tensor(v, device=device) for v in (data.logits, data.labels, codes)]
@@ -159,12 +159,11 @@ def test_domains_and_labels_in_tensors(device):
 
 
 @pytest.mark.parametrize("name", ["ts", "md-ts", "md-ts-krr", "md-ts-knn", "histogram"])
-def test_files_of_what_was_fitted_on_tensors(name, device, tmp_path):
+def test_a_file_of_a_calibrator_fitted_on_tensors_predicts_for_arrays(name, device, tmp_path):
     data = small_domains()
     here, fitted = compare(CALIBRATORS[name], "float64", device, data)
     fitted.save(tmp_path / "there.safetensors")
     loaded = dc.load(tmp_path / "there.safetensors")
-    # What was read predicts for arrays, wherever it was fitted.
     np.testing.assert_allclose(
         loaded.predict_confidence(data.logits, **given(data)),
         here.predict_confidence(data.logits, **given(data)), rtol=1e-8,
@@ -176,7 +175,7 @@ def test_files_of_what_was_fitted_on_tensors(name, device, tmp_path):
         assert loaded.get_params() == here.get_params()
 
 
-def test_gradients_are_left_alone(device):
+def test_fits_and_predictions_have_no_gradients(device):
     data = small_domains()
     logits = torch.tensor(data.logits, device=device, requires_grad=True)
     fitted = dc.TemperatureScaling().fit(logits, data.labels)
@@ -187,7 +186,7 @@ def test_gradients_are_left_alone(device):
     assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=1e-8)
 
 
-def test_a_calibrator_of_ones_own_gives_tensors_too(device):
+def test_a_calibrator_of_the_user_returns_tensors(device):
     class Doubled(dc.TemperatureScaling):
         def _temperatures(self, logits, features, domains):
             return 2.0 * super()._temperatures(logits, features, domains)

@@ -43,7 +43,7 @@ BAD_FIT = {
     "label negative": ("y", _replace_entry(DATA.labels, 7, -1), r"y contains -1, outside"),
     "label 1.5": ("y", _replace_entry(DATA.labels.astype(float), 0, 1.5), r"y must be integer class indices 0..4, got 1.5 in row 0"),
     "label nan": ("y", _replace_entry(DATA.labels.astype(float), 6, np.nan), r"got nan in row 6"),
-    "label names": ("y", DATA.labels.astype(str), r"y must be integer class indices.*row 0.*column's number"),
+    "label names": ("y", DATA.labels.astype(str), r"y must be integer class indices.*row 0.*class_names"),
     "one-hot": ("y", np.eye(N_CLASSES)[DATA.labels], r"y must be a 1-D.*argmax"),
     "short labels": ("y", DATA.labels[:-1], rf"y has {N - 1} rows, but the logits .* have {N}"),
     "nan weight": ("sample_weight", _replace_entry(np.ones(N), 3, np.nan), r"sample_weight contains nan"),

@@ -83,7 +83,7 @@ def test_calibration_data_and_arrays_together_are_refused(call):
 
 def test_data_without_labels_are_refused_by_fit():
     bare = dc.CalibrationData(DATA.logits)
-    with pytest.raises(dc.errors.InputError, match="requires y to be passed"):
+    with pytest.raises(dc.errors.InputError, match="the data have no labels, which fit needs"):
         dc.TemperatureScaling().fit(bare)
 
 
@@ -292,3 +292,13 @@ def test_rows_with_named_features_are_appended_to_a_store_without_names(tmp_path
     store.append(_data_with_names())
     assert len(store) == 2 * len(DATA)
     assert store.read().feature_names is None
+
+
+def test_a_missing_label_is_named_by_its_row():
+    labels = np.array(CLASSES, object)[DATA.labels]
+    labels[5] = np.nan
+    frame = pd.DataFrame(DATA.logits, columns=list(CLASSES))
+    with pytest.raises(dc.errors.InputError, match="y has no value in row 5; drop the row"):
+        dc.TemperatureScaling().fit(frame, labels)
+    with pytest.raises(dc.errors.InputError, match=r"class_names=\.\.\. to CalibrationData"):
+        dc.TemperatureScaling().fit(DATA.logits, np.array(CLASSES)[DATA.labels])

@@ -1,4 +1,4 @@
-"""The solver sees only sums."""
+"""The temperature solver, which needs sums over rows only."""
 
 from functools import reduce
 from operator import add
@@ -17,7 +17,7 @@ from support import random_problem, root_temperature
 
 
 def test_sums_of_sites_give_the_fit_of_all_rows():
-    """Three sites that send sums, as in DESIGN: the rows never meet."""
+    """Three sites send sums; no site sees the rows of another."""
     problem = random_problem(np.random.default_rng(0), 900, 6)
     sites = np.array_split(np.arange(900), [200, 210])
 
@@ -84,7 +84,7 @@ def test_bounds_are_in_units_of_the_spread():
     assert fit.temperature[0] == pytest.approx(1e-3 * problem.logits.std(axis=1).mean())
 
 
-def test_converged_groups_are_left_out_of_later_passes():
+def test_converged_domains_are_left_out_of_later_passes():
     easy = random_problem(np.random.default_rng(3), 200, 4)
     z = np.concatenate([easy.logits, [[1.0, 0, 0, 0]] * 20])
     y = np.concatenate([easy.labels, [0] * 20])
@@ -102,7 +102,7 @@ def test_converged_groups_are_left_out_of_later_passes():
     assert fit.temperature[0] == pytest.approx(expected, rel=1e-10)
 
 
-def test_standard_error_and_nll_by_hand(kernel):
+def test_standard_error_and_nll_equal_a_calculation_by_hand(kernel):
     """The sandwich sqrt(sum g^2) / (beta sum Var), and the mean NLL, in plain numpy."""
     problem = random_problem(np.random.default_rng(4), 3000, 12)
     fit = fit_temperature(LabelledRows(problem.logits, problem.labels))
@@ -119,8 +119,8 @@ def test_standard_error_and_nll_by_hand(kernel):
     assert fit.nll[0] == pytest.approx(nll, rel=1e-8)
 
 
-def test_rows_that_are_right_beyond_rounding_stop_at_the_bound(kernel):
-    """One logit towers over 999 others: the slope is 0 to the last bit long before the bound."""
+def test_rows_that_are_correct_with_probability_one_stop_at_the_bound(kernel):
+    """One logit is far above 999 others: the slope is rounded to 0 long before the bound."""
     z = np.zeros((400, 1000))
     z[:, 3] = 10.0
     fit = fit_temperature(LabelledRows(z, np.full(400, 3)))
@@ -128,7 +128,7 @@ def test_rows_that_are_right_beyond_rounding_stop_at_the_bound(kernel):
     assert fit.temperature[0] == pytest.approx(0.01 * z[0].std())
 
 
-def test_a_group_that_the_sample_missed_needs_no_more_passes_for_larger_logits():
+def test_a_domain_outside_the_sample_needs_no_more_passes_for_larger_logits():
     rng = np.random.default_rng(5)
     problem = random_problem(rng, 60_000, 10)
     group = np.zeros(60_000, int)

@@ -103,3 +103,7 @@ def test_a_value_is_json_or_plain_text(text, value):
     found = json_value(text)
     assert found == value
     assert type(found) is type(value)
+
+
+def test_constants_as_python_writes_them():
+    assert [json_value(text) for text in ("True", "False", "None")] == [True, False, None]

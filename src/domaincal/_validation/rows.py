@@ -83,16 +83,21 @@ def check_labels(
     """
     y = _label_array(labels, name)
     check_n_rows(y, name, n_rows)
-    if names is not None and y.dtype.kind in "OU" and all(isinstance(v, str) for v in y):
-        y = _class_indices(y, name, names)
+    if y.dtype.kind in "OU":
+        missing = np.asarray(pd.isna(y))
+        if missing.any() and not missing.all():
+            raise InputError(f"{name} has no value in row {int(np.argmax(missing))}; drop the row.")
+        if names is not None and all(isinstance(v, str) for v in y):
+            y = _class_indices(y, name, names)
     if y.dtype.kind not in "iub":
         row = first_non_integer(y)
         if row is not None:
             value = y[row : row + 1].tolist()[0]
             raise InputError(
                 f"{name} must be integer class indices 0..{n_classes - 1}, got {value!r} in row "
-                f"{row} (Unknown label type: {y.dtype}); drop rows without a label, and replace "
-                "each class name by its column's number."
+                f"{row} (Unknown label type: {y.dtype}); drop rows without a label. For class "
+                "names, name the columns of the logits: pass a DataFrame, or class_names=... to "
+                "CalibrationData."
             )
     if y.dtype.kind not in "iu":
         y = y.astype(np.int64)

@@ -74,6 +74,8 @@ def unpack_arguments(
             f"{method} got a CalibrationData, which already holds all arrays, and "
             f"{few(duplicates)} as well; pass either the data or arrays."
         )
+    if method == "fit" and data.labels is None:
+        raise InputError("the data have no labels, which fit needs; pass labels=... to them.")
     return Inputs(
         data.logits, data.labels, data.features, data.domains, data.class_names, data.feature_names
     )

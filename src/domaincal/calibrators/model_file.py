@@ -97,6 +97,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     if Path(path).is_dir():
         raise InputError(f"{path} is a folder; pass a file written by calibrator.save(path).")
+    if Path(path).suffix != ".safetensors":
+        raise InputError(
+            f"{path} does not end in .safetensors; pass a file written by calibrator.save(path)."
+        )
     tensors, metadata = read_tensors(path)
     text = metadata.get("domaincal")
     if text is None:
