@@ -357,3 +357,19 @@ def test_killed_writers(name):
 
 def test_killed_appends():
     assert kill_writers.kill_append(4, random.Random(0)).kills == 4
+
+
+def test_a_store_is_written_where_the_file_system_has_no_locks(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    data, _ = dc.make_multi_domain(2, 20)
+    store = dc.Store(tmp_path / "rows")
+    store.append(data)
+    store.append(data)
+    assert len(store) == 80
+    store.write(data)
+    assert len(store) == 40

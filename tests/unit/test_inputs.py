@@ -302,3 +302,14 @@ def test_a_missing_label_is_named_by_its_row():
         dc.TemperatureScaling().fit(frame, labels)
     with pytest.raises(dc.errors.InputError, match=r"class_names=\.\.\. to CalibrationData"):
         dc.TemperatureScaling().fit(DATA.logits, np.array(CLASSES)[DATA.labels])
+
+
+def test_a_subclass_that_learns_by_itself_predicts():
+    class Fixed(dc.TemperatureScaling):
+        def fit(self, logits, y):
+            self.n_classes_, self.temperature_ = np.shape(logits)[1], 2.0
+            return self
+
+    expected = dc.MaxSoftmax().fit(DATA).predict_proba(DATA.logits / 2.0)
+    found = Fixed().fit(DATA.logits, DATA.labels).predict_proba(DATA.logits)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
