@@ -1,21 +1,25 @@
-"""Atomic writes and safetensors helpers."""
+"""Files: regular ones to read, atomic writes, safetensors."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import json
+import math
 import os
 import secrets
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from filelock import FileLock
 
+from domaincal._memory import MemoryLimit
 from domaincal._typing import Array
 from domaincal.errors import DomaincalError, FileFormatError, InputError
 
@@ -24,9 +28,25 @@ DAMAGED = "it may be truncated, damaged or of another format"
 #: The entry ``format`` in the metadata of a network file.
 NETWORK_FORMAT = "domaincal network"
 
-_TENSOR_DTYPES = {
-    "F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL",
+# Bytes that reading takes for each value. Those of bfloat16 are also held as float32.
+_TENSOR_BYTES = {
+    "F64": 8, "F32": 4, "F16": 2, "BF16": 6, "I64": 8, "I32": 4, "I16": 2, "I8": 1,
+    "U64": 8, "U32": 4, "U16": 2, "U8": 1, "BOOL": 1,
 }  # fmt: skip
+# Between two tries to get a lock. Writers that follow each other closely leave short gaps.
+_POLL_SECONDS = 0.005
+
+
+def open_file(path: str | os.PathLike[str]) -> BufferedReader:
+    """Open a regular file for reading; refuse pipes and devices, which can wait for ever."""
+    # Opening a pipe would wait for its writer; regular files ignore this flag.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    kind = os.fstat(handle).st_mode
+    if not stat.S_ISREG(kind):
+        os.close(handle)
+        found = "a folder" if stat.S_ISDIR(kind) else "not a regular file"
+        raise InputError(f"{path} is {found}; give the name of a file.")
+    return open(handle, "rb")
 
 
 @contextmanager
@@ -40,15 +60,24 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     if target.exists() and not target.is_file():
         found = "a folder" if target.is_dir() else "not a regular file"
         raise InputError(f"{path} is {found}; give the name of a file.")
-    with _temporary(target) as name:
-        with open(name, "x+b") as file:
-            if target.exists():
-                with suppress(OSError):  # keep the permissions of the replaced file
-                    os.chmod(name, stat.S_IMODE(target.stat().st_mode))
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, target)
+    with _temporary(path, target) as name, replacing(target, name) as file:
+        yield file
+
+
+@contextmanager
+def replacing(target: Path, name: Path) -> Iterator[BinaryIO]:
+    """Open the new file ``name``, which replaces ``target`` at the end.
+
+    The caller removes it after an error.
+    """
+    with open(name, "x+b") as file:
+        if target.exists():
+            with suppress(OSError):  # keep the permissions of the replaced file
+                os.chmod(name, stat.S_IMODE(target.stat().st_mode))
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(name, target)
     sync_folder(target.parent)
 
 
@@ -56,15 +85,35 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Create a temporary folder that is renamed to ``path`` at the end, or removed after an error.
 
-    The caller syncs the files in it, or writes them with :func:`atomic_file`.
+    The caller syncs the files in it.
     """
     target = _target(path)
-    with _temporary(target) as name:
+    with _temporary(path, target) as name:
         name.mkdir()
         yield name
         sync_folder(name)
         os.rename(name, target)
-    sync_folder(target.parent)
+        sync_folder(target.parent)
+
+
+@contextmanager
+def naming_path(
+    path: str | os.PathLike[str], temporary: str | os.PathLike[str] | None = None
+) -> Iterator[None]:
+    """Name ``path`` in errors of a disk, such as a full one, that name no file.
+
+    Errors that name ``temporary``, or a file whose name begins so, name ``path`` as well.
+    """
+    try:
+        yield
+    except OSError as error:
+        named = error.filename
+        known = named is None or (
+            temporary is not None and os.fsdecode(named).startswith(os.fsdecode(temporary))
+        )
+        if error.errno is None or not known:
+            raise
+        raise OSError(error.errno, error.strerror, os.fsdecode(path)) from error
 
 
 def sync_folder(path: Path) -> None:
@@ -89,34 +138,48 @@ def write_tensors(
         file.write(content)
 
 
-def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]]:
+def read_tensors(
+    path: str | os.PathLike[str], limit: MemoryLimit | None = None
+) -> tuple[dict[str, Array], dict[str, str]]:
     """Arrays and metadata of a ``.safetensors`` file; bfloat16 becomes float32."""
-    from safetensors import deserialize
-
-    with open(path, "rb") as file, decoding(path, DAMAGED), _safe_open(path) as content:
+    with open_file(path) as file, decoding(path, DAMAGED), _safe_open(path) as content:
         metadata = dict(content.metadata() or {})
-        dtypes = {name: content.get_slice(name).get_dtype() for name in content.keys()}  # noqa: SIM118
+        found = {name: content.get_slice(name) for name in content.keys()}  # noqa: SIM118
+        dtypes = {name: tensor.get_dtype() for name, tensor in found.items()}
         for name, dtype in dtypes.items():
-            if dtype not in _TENSOR_DTYPES:
+            if dtype not in _TENSOR_BYTES:
                 raise FileFormatError(
                     f"{path} holds the tensor {name!r} of dtype {dtype}, which is not supported; "
                     "store it as float32."
                 )
-        tensors = {
-            name: content.get_tensor(name) for name, dtype in dtypes.items() if dtype != "BF16"
-        }
-        if len(tensors) < len(dtypes):  # numpy has no bfloat16: take the bytes
-            for name, entry in deserialize(file.read()):  # type: ignore[no-untyped-call]
-                if entry["dtype"] == "BF16":
-                    upper_half = np.frombuffer(entry["data"], "<u2").astype(np.uint32)
-                    values = (upper_half << np.uint32(16)).view(np.float32)
-                    tensors[name] = values.reshape(entry["shape"])
+        if limit is not None:
+            sizes = {name: math.prod(tensor.get_shape()) for name, tensor in found.items()}
+            limit.require(sum(sizes[name] * _TENSOR_BYTES[dtype] for name, dtype in dtypes.items()))
+        halves = [name for name, dtype in dtypes.items() if dtype == "BF16"]
+        tensors = {name: content.get_tensor(name) for name in found if name not in set(halves)}
+        if halves:
+            tensors |= _read_bfloat16(file, halves)
     return tensors, metadata
+
+
+def _read_bfloat16(file: BufferedReader, names: list[str]) -> dict[str, Array]:
+    """Tensors of bfloat16, which numpy does not have, as float32."""
+    n_header = int.from_bytes(file.read(8), "little")
+    header = json.loads(file.read(n_header))
+    tensors = {}
+    for name in names:
+        entry = header[name]
+        file.seek(8 + n_header + entry["data_offsets"][0])
+        upper_halves = np.fromfile(file, "<u2", math.prod(entry["shape"]))
+        values = upper_halves.astype(np.uint32)
+        values <<= np.uint32(16)
+        tensors[name] = values.view(np.float32).reshape(entry["shape"])
+    return tensors
 
 
 def read_tensor_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     """Metadata of a ``.safetensors`` file."""
-    with open(path, "rb"), decoding(path, DAMAGED), _safe_open(path) as content:
+    with open_file(path), decoding(path, DAMAGED), _safe_open(path) as content:
         return dict(content.metadata() or {})
 
 
@@ -125,8 +188,13 @@ def decoding(path: str | os.PathLike[str], cure: str) -> Iterator[None]:
     """Turn the many errors of decoders of damaged files into a FileFormatError."""
     try:
         yield
-    except (DomaincalError, MemoryError):
+    except DomaincalError:
         raise
+    except MemoryError as error:
+        raise FileFormatError(
+            f"{path} takes more memory than there is; {cure}. Otherwise free some memory; "
+            "max_memory=... (--max-memory) refuses such a file before it is read."
+        ) from error
     except Exception as error:
         # Decoders of damaged files seek before the start: EINVAL. Other numbers are I/O errors.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
@@ -151,35 +219,40 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def _temporary(target: Path) -> Iterator[Path]:
+def _temporary(path: str | os.PathLike[str], target: Path) -> Iterator[Path]:
     """Temporary name beside the target; what is left there at the end is removed.
 
     The writer holds a lock file of the same stem. A lock that is free belongs to a killed writer:
-    what it left is removed.
+    what it left is removed. Errors name ``path``, which the user knows.
     """
     # Of fixed length: the name of the target may have the maximal length already.
-    stem = f".domaincal-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}"
-    for left in target.parent.glob(f"{stem}-*.lock"):
-        with file_lock(left, timeout=0.0) as held:
-            if held:
-                _remove(left.with_suffix(".tmp"))
-        if held:
-            _remove(left)
-    name = target.parent / f"{stem}-{secrets.token_hex(6)}.tmp"
+    stem = f".domaincal-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}-"
+    _remove_leftovers(target.parent, stem)
+    name = target.parent / f"{stem}{secrets.token_hex(6)}.tmp"
     lock = name.with_suffix(".lock")
-    try:
-        with file_lock(lock, timeout=1.0):
-            try:
-                yield name
-            except OSError as error:
-                if str(error.filename) != str(name):
-                    raise
-                # The user knows the target only.
-                raise OSError(error.errno, error.strerror, str(target)) from error
-            finally:
-                _remove(name)
-    finally:
-        _remove(lock)
+    with naming_path(path, name.with_suffix("")):
+        try:
+            with file_lock(lock, timeout=1.0):
+                try:
+                    yield name
+                finally:
+                    remove(name)
+        finally:
+            remove(lock)
+
+
+def _remove_leftovers(folder: Path, stem: str) -> None:
+    """Remove temporary files of killed writers, whose locks are free."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for name in [e.name for e in entries if e.name.startswith(stem) and e.name[-5:] == ".lock"]:
+            left = folder / name
+            # What cannot be locked, such as a pipe of this name, is not of a writer.
+            with suppress(OSError, InputError):
+                with file_lock(left, timeout=0.0) as held:
+                    if held:
+                        remove(left.with_suffix(".tmp"))
+                if held:
+                    remove(left)
 
 
 @contextmanager
@@ -188,16 +261,22 @@ def file_lock(path: Path, timeout: float = -1.0) -> Iterator[bool]:
 
     A negative ``timeout`` waits for the other process.
     """
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.lstat().st_mode):  # some versions of filelock follow links
+            raise InputError(f"{path} is not a regular file and cannot be locked; remove it.")
     with ExitStack() as stack:
         try:
-            stack.enter_context(FileLock(path, timeout=timeout))
+            lock = FileLock(path)
+            stack.enter_context(lock.acquire(timeout=timeout, poll_interval=_POLL_SECONDS))
             held = True
-        except (OSError, NotImplementedError):  # filelock.Timeout is an OSError
+        except (OSError, NotImplementedError) as error:  # filelock.Timeout is an OSError
+            if getattr(error, "filename", None) is not None:
+                raise  # the file cannot be opened; errors of locking name no file
             held = False
         yield held
 
 
-def _remove(path: Path) -> None:
-    """Remove a file or folder, if it exists and the system permits it."""
+def remove(path: Path) -> None:
+    """Remove a file, link or folder, if it exists and the system permits it."""
     with suppress(OSError):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

@@ -104,6 +104,6 @@ def json_value(text: str) -> Any:
         return _PYTHON_CONSTANTS[text]
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # RecursionError: nested too deeply
         return text
     return tuple(value) if isinstance(value, list) else value

@@ -1,6 +1,7 @@
 """Invalid arguments of calibrators: one InputError names the argument and the cure."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
@@ -49,6 +50,17 @@ BAD_FIT = {
     "nan weight": ("sample_weight", _replace_entry(np.ones(N), 3, np.nan), r"sample_weight contains nan"),
     "negative weight": ("sample_weight", _replace_entry(np.ones(N), 3, -1.0), r"sample_weight contains -1"),
     "huge weight": ("sample_weight", np.full(N, 1e308), r"sample_weight sums to inf"),
+    "large weight": ("sample_weight", np.full(N, 1e99), r"sums to 4.8e\+101, more than 1e\+100; divide"),
+    "small weight": ("sample_weight", np.full(N, 1e-121), r"contains 1e-121, less than 1e-120; multiply"),
+    "mixed weights": ("sample_weight", np.where(np.arange(N) % 2, 1e-300, 1e90), r"contains 1e-300, .* to 0"),
+    "subnormal": ("sample_weight", _replace_entry(np.ones(N), 5, 5e-324), r"contains 4.94e-324, .* to 0"),
+    "time labels": ("y", DATA.labels.astype("m8[s]"), r"y must be integer class indices"),
+    "date labels": ("y", DATA.labels.astype("M8[D]"), r"y must be integer class indices"),
+    "complex labels": ("y", DATA.labels + 0j, r"y must be integer class indices"),
+    "byte labels": ("y", DATA.labels.astype("S1"), r"y must be integer class indices"),
+    "void labels": ("y", np.zeros(N, "V4"), r"y must be integer class indices"),
+    "huge labels": ("y", [10**400] * N, r"y must be integer class indices"),
+    "masked labels": ("y", np.ma.array(DATA.labels, mask=DATA.labels == 1), r"y is a masked array"),
     "masked": ("logits", np.ma.masked_less(DATA.logits, 0), r"logits is a masked array"),
     "nothing": ("logits", None, r"logits is None"),
     "no labels": ("y", None, r"y is None"),
@@ -70,6 +82,17 @@ BAD_DOMAINS = {
     "mixed list": ("domains", list(_domain_names(empty=4)), r"all integers .* or all strings"),
     "none": ("domains", _domain_names(empty=None), r"no value in row 4"),
     "nan": ("domains", _replace_entry(np.zeros(N), 4, np.nan), r"got nan in row 4"),
+    "times": ("domains", np.arange(N).astype("m8[s]"), r"integers .* or all strings, got timedelta64\[s\]"),
+    "time objects": ("domains", [np.timedelta64(k, "s") for k in range(N)], r"got timedelta64"),
+    "dates": ("domains", np.arange(N).astype("M8[D]"), r"got datetime64\[D\]"),
+    "void": ("domains", np.zeros(N, "V4"), r"got void32"),
+    "records": ("domains", np.zeros(N, [("a", int), ("b", float)]), r"got void128"),
+    "bytes": ("domains", np.full(N, b"a"), r"got bytes8"),
+    "complex": ("domains", np.full(N, 1j), r"got complex128"),
+    "masked": ("domains", np.ma.array(np.arange(N) % 3, mask=np.arange(N) == 4), r"domains is a masked array"),
+    "surrogate": ("domains", _domain_names(empty="a\ud800"), r"domains contains 'a\\ud800', .* lone surrogate.*rename"),
+    "zero": ("domains", _domain_names(empty="a\0"), r"zero character"),
+    "long": ("domains", _domain_names(empty="a" * 1001), r"has 1001 characters; use names of at most 1000"),
     "fraction": ("domains", np.full(N, 0.5), r"integers or strings, got 0.5 in row 0"),
     "weightless": ("sample_weight", (DATA.domains != "domain-0") * 1.0, r"sums to zero in domain 'domain-0'"),
 }  # fmt: skip
@@ -109,6 +132,19 @@ def test_the_error_names_invalid_domains(name, case):
     argument, value, message = case
     with pytest.raises(dc.errors.InputError, match=message):
         _fit_with(CALIBRATORS[name](), argument, value)
+
+
+@pytest.mark.parametrize("label", ["b\ud800", "b\0"])
+@pytest.mark.parametrize("dtype", [object, None])
+def test_a_label_is_not_taken_for_a_similar_class(label, dtype):
+    """numpy's strings would drop the zero."""
+    frame = pd.DataFrame(DATA.logits[:4, :2], columns=["a", "b"])
+    labels = ["a", label, "a", "b"]
+    labels = labels if dtype is None else np.array(labels, dtype)
+    with pytest.raises(
+        dc.errors.InputError, match=r"y contains .* \(row 1\), which is not a class"
+    ):
+        dc.MaxSoftmax().fit(frame, labels)
 
 
 @pytest.mark.parametrize("case", BAD_FEATURES.values(), ids=BAD_FEATURES)

@@ -1,5 +1,7 @@
 """Invalid arguments of metrics and of logits_from_*: one InputError names the argument."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,13 @@ def test_metrics_refuse_invalid_probabilities(metric):
 def test_metrics_refuse_invalid_confidences(arguments, message):
     with pytest.raises(dc.errors.InputError, match=message):
         dc.metrics.confidence_calibration_error(*arguments)
+
+
+def test_bins_cannot_take_all_memory():
+    with pytest.raises(dc.errors.InputError, match="n_bins must be a whole number <= 100000"):
+        dc.metrics.confidence_calibration_error([0.5], [1], n_bins=2_000_000_000)
+    with pytest.raises(dc.errors.InputError, match="n_bins must be a whole number <= 100000"):
+        dc.HistogramBinning(n_bins=2_000_000_000).fit([[2.0, 0.0], [0.0, 1.0]], [0, 1])
 
 
 @pytest.mark.parametrize("n_bins", [0, -1, 2.5, True, "15"])
@@ -98,3 +107,52 @@ def test_logits_from_scores_give_the_sigmoid():
                          (["a"], "real numbers"), ([1j], "Complex"), (None, "None")]:  # fmt: skip
         with pytest.raises(dc.errors.InputError, match=message):
             dc.logits_from_scores(bad)
+
+
+def _weighted_metrics():
+    for name in dir(dc.metrics):
+        metric = getattr(dc.metrics, name)
+        parameters = inspect.signature(metric).parameters if inspect.isfunction(metric) else ()
+        if "sample_weight" in parameters and "probabilities" in parameters:
+            yield pytest.param(metric, tuple(parameters), id=name)
+
+
+#: They count a weight of 2 as two rows.
+COUNTS_ROWS = {
+    "excess_calibration_error", "debiased_squared_calibration_error", "calibration_error_interval",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("metric", "parameters"), [*_weighted_metrics()])
+def test_the_unit_of_the_weights_changes_no_metric(metric, parameters):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([0.5] * 3, 200)
+    arrays = [p, rng.integers(0, 3, 200)]
+    if "domains" in parameters:
+        arrays.append(rng.integers(0, 3, 200))
+    weight = rng.integers(1, 4, 200).astype(float)
+    if metric.__name__ in COUNTS_ROWS:
+        metric(*arrays, sample_weight=weight)
+        for unit in (1e15, 1e89):
+            with pytest.raises(dc.errors.InputError, match=r"weight of 2 as two rows.* 1e\+12"):
+                metric(*arrays, sample_weight=weight * unit)
+        return
+    expected = metric(*arrays, sample_weight=weight)
+    for unit in (1e-100, 1e-15, 1e15, 1e89):
+        found = metric(*arrays, sample_weight=weight * unit)
+        if metric is dc.reliability_curve:  # its interval counts rows
+            assert ((found.low >= 0) & (found.high <= 1) | np.isnan(found.accuracy)).all()
+            np.testing.assert_allclose(found.accuracy, expected.accuracy, atol=1e-9)
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_numbers_of_any_length_are_refused():
+    """Python cannot convert 10**400 to float, and refuses to write 10**5000."""
+    for value in (10**400, 10**5000, np.timedelta64(1, "s")):
+        with pytest.raises(dc.errors.InputError, match="n_bins must be a whole number"):
+            dc.metrics.confidence_calibration_error([0.5], [1], n_bins=value)
+        with pytest.raises(dc.errors.InputError, match="noise must be a number"):
+            dc.make_multi_domain(noise=value)
+        with pytest.raises(dc.errors.InputError, match="confidences must be an array of real"):
+            dc.metrics.confidence_calibration_error([value], [1])

@@ -279,7 +279,7 @@ def test_labels_may_be_class_names():
         ({"class_names": "abcde"}, "sequence of strings, got 'abcde'"),
         ({"groups": [1]}, "groups has 1 rows"),
         ({"domains": ["a\0"] + ["a"] * (len(DATA) - 1)}, "has a zero character"),
-        ({"groups": ["x" * 1001] * len(DATA)}, "groups contains 'xxxx.* too long"),
+        ({"groups": ["x" * 1001] * len(DATA)}, "groups contains 'xxxx.* 1001 characters"),
         ({"groups": [0.5] * len(DATA)}, "groups must be integers or strings"),
         ({"groups": [None] + [1] * (len(DATA) - 1)}, "groups must be integers or strings, got nan"),
         ({"provenance": {"a": np.eye(2)}}, "provenance must be a mapping"),
@@ -358,3 +358,10 @@ def test_a_selection_does_not_share_provenance_or_names_with_the_data():
     assert data.provenance["network"] == "mine"
     assert part.domain_names.tolist() == ["a"]
     assert data.domain_names.tolist() == ["a", "b"]
+
+
+def test_domains_in_the_byte_order_of_another_machine_are_read():
+    domains = np.array([3, 1, 1])
+    data = dc.CalibrationData(np.eye(3), domains=domains.astype(">i8"))
+    assert data.domains.tolist() == [3, 1, 1]
+    assert data.domain_names.tolist() == [1, 3]

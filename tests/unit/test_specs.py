@@ -97,6 +97,8 @@ def test_commas_separate_specs_except_in_brackets(text, parts):
     [
         ("0.5", 0.5), ("3", 3), ("true", True), ("null", None), ("[0.5,4]", (0.5, 4)),
         ('"0.5"', "0.5"), ("ridge", "ridge"), ("0.5x", "0.5x"), ("", ""),
+        pytest.param("[" * 5000 + "]" * 5000, "[" * 5000 + "]" * 5000, id="nested too deeply"),
+        pytest.param("9" * 5000, "9" * 5000, id="too many digits"),
     ],
 )  # fmt: skip
 def test_a_value_is_json_or_plain_text(text, value):

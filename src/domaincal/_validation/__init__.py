@@ -5,6 +5,7 @@ from __future__ import annotations
 from domaincal._validation.arrays import check_not_empty, check_real_array
 from domaincal._validation.parameters import (
     check_count,
+    check_n_bins,
     check_number,
     check_option,
     check_random_state,
@@ -24,6 +25,7 @@ from domaincal._validation.rows import (
     check_finite_logits,
     check_labels,
     check_logits,
+    check_names,
     check_sample_weight,
     column_names,
     non_finite_features_error,
@@ -43,6 +45,8 @@ __all__ = [
     "check_hits",
     "check_labels",
     "check_logits",
+    "check_n_bins",
+    "check_names",
     "check_not_empty",
     "check_number",
     "check_option",

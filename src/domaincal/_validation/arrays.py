@@ -18,13 +18,13 @@ def check_real_array(
     """
     if values is None:
         raise InputError(f"{name} is None; pass an array of real numbers.")
-    if np.ma.is_masked(values):
-        raise InputError(f"{name} is a masked array; fill or drop the masked entries first.")
+    check_not_masked(values, name)
     try:
         array = as_array(values) if keep_device else host_array(values)
         if array.dtype.kind == "O":
             array = array.astype(np.float64)
-    except (TypeError, ValueError, RuntimeError) as error:  # torch raises RuntimeError
+    # torch raises RuntimeError, and integers above 1e308 OverflowError.
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InputError(
             f"{name} must be an array of real numbers, got {type(values).__name__} ({error}); "
             "convert it with numpy.asarray(..., dtype=float), a sparse matrix with .toarray(), a "
@@ -39,6 +39,12 @@ def check_real_array(
         )
     # Kernels and file formats have no wider type than float64.
     return array.astype(np.float64) if array.dtype.itemsize > 8 else array
+
+
+def check_not_masked(values: object, name: str) -> None:
+    """Raise an InputError for a masked array with masked entries, which numpy would unmask."""
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} is a masked array; fill or drop the masked entries first.")
 
 
 def check_not_empty(array: Array, name: str) -> None:
@@ -81,11 +87,11 @@ def non_finite_error(array: FeatureMatrix, name: str, cure: str) -> InputError |
 
 def first_non_integer(values: Array) -> int | None:
     """Row of the first value that is not an integer below 2**53 in magnitude, or None."""
-    if values.dtype.kind in "US":
+    if values.dtype.kind not in "fO":  # numpy converts times, texts and complex numbers, too
         return 0
     try:
         numbers = values.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0
     whole = np.isfinite(numbers) & (np.abs(numbers) < 2.0**53)
     whole[whole] = numbers[whole] == np.floor(numbers[whole])

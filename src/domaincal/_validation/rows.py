@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,13 +15,23 @@ from domaincal._typing import Array, ArrayLike, FeatureMatrix, FloatArray, IntAr
 from domaincal._validation.arrays import (
     check_n_rows,
     check_not_empty,
+    check_not_masked,
     check_real_array,
     first_non_integer,
     non_finite_error,
 )
+from domaincal._validation.parameters import is_integer
 from domaincal._wording import few
 from domaincal.errors import InputError
 
+#: Longest name of a domain, group, class or feature, in characters.
+MAX_NAME_LENGTH = 1000
+#: Largest sum of weights and smallest positive weight: products of weights, logits and features
+#: stay within the range of float64.
+LARGEST_WEIGHT = 1e100
+SMALLEST_WEIGHT = 1e-120
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NON_FINITE_LOGITS_CURE = (
     "drop those rows, or raise masked logits (-inf) to about the smallest finite logit"
 )
@@ -83,7 +96,7 @@ def check_labels(
     """
     y = _label_array(labels, name)
     check_n_rows(y, name, n_rows)
-    if y.dtype.kind in "OU":
+    if y.dtype.kind in "OUT":
         missing = np.asarray(pd.isna(y))
         if missing.any() and not missing.all():
             raise InputError(f"{name} has no value in row {int(np.argmax(missing))}; drop the row.")
@@ -119,9 +132,12 @@ def _label_array(labels: ArrayLike | None, name: str) -> Array:
             if name == "y"
             else f"{name} is None; pass the class index of each row."
         )
+    check_not_masked(labels, name)
     try:
-        y = host_array(labels)
-    except (TypeError, ValueError, RuntimeError) as error:
+        # numpy would pad strings to the longest, and drop zero characters at their end.
+        strings = isinstance(labels, list | tuple) and isinstance(next(iter(labels), None), str)
+        y = np.array(labels, object) if strings else host_array(labels)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InputError(
             f"{name} must be a 1-D array of class indices, got {type(labels).__name__} ({error})."
         ) from error
@@ -137,7 +153,8 @@ def _label_array(labels: ArrayLike | None, name: str) -> Array:
 
 def _class_indices(labels: Array, name: str, class_names: tuple[str, ...]) -> IntArray:
     """Look class names up."""
-    indices = pd.Index(class_names).get_indexer(pd.Index(labels))
+    known = pd.Index(class_names, dtype=object)
+    indices = known.get_indexer(pd.Index(labels, dtype=object))
     if indices.min() < 0:
         row = int(np.argmin(indices))
         raise InputError(
@@ -172,15 +189,32 @@ def check_column_names(names: Any, argument: str, *, n_columns: int, owner: str)
     if len(found) != n_columns:
         raise InputError(f"{argument} has {len(found)} names, but {owner}; pass one for each.")
     if len(set(found)) < len(found):
-        twice = next(name for name in found if found.count(name) > 1)
+        twice = next(name for name, count in Counter(found).items() if count > 1)
         raise InputError(f"{argument} contains {twice!r} twice; pass different names.")
-    return tuple(map(str, found))
+    texts = tuple(map(str, found))
+    check_names(texts, argument)
+    return texts
+
+
+def check_names(names: Iterable[str], argument: str) -> None:
+    """Refuse names that are too long, or that no file can hold."""
+    for text in names:
+        if len(text) > MAX_NAME_LENGTH:
+            raise InputError(
+                f"{argument} contains {text[:40]!r}..., which has {len(text)} characters; use "
+                f"names of at most {MAX_NAME_LENGTH}."
+            )
+        if "\0" in text or (not text.isascii() and _SURROGATE.search(text)):
+            raise InputError(
+                f"{argument} contains {text[:40]!r}, which has a zero character or half of a "
+                "character (a lone surrogate); rename it."
+            )
 
 
 def check_class_columns(logits: pd.DataFrame) -> None:
     """Raise InputError for integer columns other than 0, 1, 2, ...: labels are column numbers."""
     columns: list[Any] = logits.columns.tolist()
-    integers = all(_is_integer(name) for name in columns)
+    integers = all(is_integer(name) for name in columns)
     if integers and columns != list(range(len(columns))):
         raise InputError(
             f"the columns of logits are the numbers {few(map(str, columns))}, but labels count the "
@@ -240,7 +274,8 @@ def check_domains(
 ) -> tuple[IntArray, Array]:
     """Check the domain of each row: all integers or all strings.
 
-    ``name="groups"`` checks groups in the same way.
+    ``name="groups"`` checks groups in the same way. Names that are strings are Python objects: an
+    array of numpy's string dtype would pad each to the longest.
 
     Returns
     -------
@@ -262,14 +297,19 @@ def check_domains(
                 f"every row a {one}."
             )
         values = values.astype(np.int64)
-    if values.dtype.kind not in "iuU":
+    if values.dtype.kind not in "iu":
         values = _integers_or_strings(values, name)
-    codes, names = pd.factorize(values, sort=True)
+    # pandas reads the byte order of this machine only.
+    native = values.astype(values.dtype.newbyteorder("="), copy=False)
+    codes, names = pd.factorize(native, sort=True)
+    if names.dtype.kind == "O":
+        check_names(names, name)
     return np.asarray(codes, np.int64), np.asarray(names)
 
 
 def _domain_array(domains: ArrayLike, name: str, one: str) -> Array:
     """Convert domains or groups to a 1-D array of any dtype."""
+    check_not_masked(domains, name)
     try:
         # pandas keeps values of different types apart; numpy would convert all of them to strings.
         has_dtype = isinstance(domains, np.ndarray | pd.DataFrame) or is_tensor(domains)
@@ -290,31 +330,34 @@ def _domain_array(domains: ArrayLike, name: str, one: str) -> Array:
 
 
 def _integers_or_strings(values: Array, name: str) -> Array:
-    """Check an array of objects that are all integers or all strings."""
-    missing = pd.isna(values)
-    if missing.any():
-        raise InputError(
-            f"{name} has no value in row {int(np.argmax(missing))}; give every row one, "
-            "e.g. 'unknown'."
-        )
-    types = {str if isinstance(v, str) else int if _is_integer(v) else type(v) for v in values}
-    if types == {str}:
-        return values
-    if types == {int} and all(abs(int(v)) < 2**63 for v in values):
-        return values.astype(np.int64)
-    found = " and ".join(sorted(t.__name__ for t in types))
+    """Integers as int64, or strings as objects; an error for anything else."""
+    if values.dtype.kind in "UT":
+        values = values.astype(object)
+    found = values.dtype.name
+    if found == "object":
+        missing = pd.isna(values)
+        if missing.any():
+            raise InputError(
+                f"{name} has no value in row {int(np.argmax(missing))}; give every row one, "
+                "e.g. 'unknown'."
+            )
+        if pd.api.types.infer_dtype(values, skipna=False) == "string":
+            return values
+        types = {str if isinstance(v, str) else int if is_integer(v) else type(v) for v in values}
+        if types == {int} and all(abs(int(v)) < 2**63 for v in values):
+            return values.astype(np.int64)
+        found = " and ".join(sorted(t.__name__ for t in types))
     raise InputError(
         f"{name} must be all integers (of 64 bits) or all strings, got {found}; convert them to "
         "strings."
     )
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def check_sample_weight(sample_weight: ArrayLike | None, *, n_rows: int) -> FloatArray | None:
-    """Check finite, non-negative weights with a positive sum; None is allowed."""
+    """Check finite, non-negative weights with a positive sum; None is allowed.
+
+    A weight counts as that many rows: weights are not normalised.
+    """
     if sample_weight is None:
         return None
     w = check_real_array(sample_weight, "sample_weight").astype(np.float64)
@@ -328,6 +371,15 @@ def check_sample_weight(sample_weight: ArrayLike | None, *, n_rows: int) -> Floa
         total = w.sum()
     if total == 0:
         raise InputError("sample_weight sums to zero; at least one row needs a positive weight.")
-    if total > 1e100:
-        raise InputError(f"sample_weight sums to {total:.3g}; divide the weights by a constant.")
+    if total > LARGEST_WEIGHT:
+        raise InputError(
+            f"sample_weight sums to {total:.3g}, more than {LARGEST_WEIGHT:g}; divide the weights "
+            "by a constant."
+        )
+    smallest = w[w > 0].min()
+    if smallest < SMALLEST_WEIGHT:
+        raise InputError(
+            f"sample_weight contains {smallest:.3g}, less than {SMALLEST_WEIGHT:g}; multiply the "
+            "weights by a constant, or set negligible ones to 0."
+        )
     return w

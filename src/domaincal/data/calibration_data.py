@@ -29,13 +29,13 @@ from domaincal._validation import (
     check_features,
     check_labels,
     check_logits,
+    check_names,
     check_not_empty,
     column_names,
 )
 from domaincal.data.fingerprint import fingerprint
 from domaincal.errors import InputError
 
-_MAX_NAME_LENGTH = 1000
 _ARRAYS = ("logits", "labels", "features", "domains", "groups")
 
 
@@ -338,18 +338,16 @@ def _drop_unused_names(codes: IntArray, names: Array) -> tuple[IntArray, Array]:
 
 
 def _encode(values: ArrayLike, *, n_rows: int, name: str) -> tuple[IntArray, Array]:
-    """Codes and names of domains or groups; strings get numpy's string dtype, as in files."""
+    """Codes and names of domains or groups; names that are strings are Python objects.
+
+    An array of numpy's string dtype would pad the name of every row to the longest.
+    """
     codes, names = check_domains(values, n_rows=n_rows, needed_by="CalibrationData", name=name)
     if names.dtype.kind in "iu":
         return codes, names
-    for text in names:
-        # numpy pads all strings to the longest, and strips zero characters at the end.
-        if len(text) > _MAX_NAME_LENGTH or "\0" in text:
-            raise InputError(
-                f"{name} contains {text[:40]!r}..., which is too long or has a zero character; "
-                f"use names of at most {_MAX_NAME_LENGTH} characters."
-            )
-    return codes, names.astype(str)
+    texts = [str(text) for text in names]
+    check_names(texts, name)
+    return codes, np.array(texts, dtype=object)
 
 
 def _check_feature_names(names: Any, features: Array | None) -> tuple[str, ...]:

@@ -50,7 +50,15 @@ def checksums(data: CalibrationData) -> dict[str, str]:
     found = {}
     for name in ("logits", "labels", "features", "domains", "groups"):
         values = getattr(data, name)
-        if values is not None:
-            rows = np.ascontiguousarray(values)
-            found[name] = f"{rows.dtype} {rows.shape} {zlib.crc32(rows.view(np.uint8).data):08x}"
+        if values is None:
+            continue
+        if values.dtype.kind == "O":  # names: their codes, and each name once
+            values, names = data.domain_codes if name == "domains" else data.group_codes
+            listed = "\0".join(names.tolist()).encode("utf-8", "surrogatepass")
+            start, kind = zlib.crc32(listed), "strings"
+        else:
+            start, kind = 0, str(values.dtype)
+        rows = np.ascontiguousarray(values)
+        digest = zlib.crc32(rows.view(np.uint8).data, start)
+        found[name] = f"{kind} {rows.shape} {digest:08x}"
     return found
