@@ -95,6 +95,50 @@ def test_csv_keeps_values_and_names(data):
         assert_same(again, data, exact=False)
 
 
+# Any text, and texts that files have changed or could change.
+_odd_names = st.sampled_from(
+    ["", "\0", "a\0", "\r", "a\r", "a\r\nb", "\n", " ", " a", "a ", "\t", ",", '"', "'", '"a"', "0",
+     "1", "01", "1.0", "-1", "NA", "nan", "None", "\ufeff", "\ud800", "\u2028", "\x85", "\x1c", "é",
+     "e\u0301", "logit_a", "#", "a.b", "x" * 1000, "x" * 1001]
+)  # fmt: skip
+_any_names = st.one_of(_odd_names, st.text(st.characters(), max_size=4))
+
+
+@pytest.mark.parametrize("name", ["scores.csv", *EXACT])
+@settings(max_examples=60)
+@given(draws=st.data(), n_classes=st.integers(2, 4))
+def test_names_and_labels_are_read_as_written_or_are_not_written(name, draws, n_classes):
+    n = 4
+    labels = draws.draw(st.lists(st.integers(0, n_classes - 1), min_size=n, max_size=n))
+    texts = st.one_of(st.none(), st.lists(_any_names, min_size=n, max_size=n))
+    names = st.lists(_any_names, min_size=n_classes, max_size=n_classes, unique=True)
+    given = {
+        "labels": labels, "class_names": draws.draw(names), "feature_names": draws.draw(names),
+        "features": np.ones((n, n_classes)), "domains": draws.draw(texts),
+        "groups": draws.draw(texts),
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        try:
+            data = dc.CalibrationData(np.ones((n, n_classes)), **given)
+            dc.write(data, path)
+        except dc.errors.InputError:
+            assert not path.exists()
+            return
+        found = dc.read(path)
+    assert found.labels.tolist() == labels
+    if name == "scores.csv":  # has numbers in place of names 0, 1, ..., and integers of their texts
+        default = tuple(map(str, range(n_classes)))
+        assert (found.class_names or default) == data.class_names
+        assert (found.feature_names or default) == data.feature_names
+        for a, b in [(found.domains, data.domains), (found.groups, data.groups)]:
+            assert (a is None) == (b is None)
+            assert a is None or [str(value) for value in a] == b.tolist()
+    else:
+        assert_same(found, data)
+        assert found.feature_names == data.feature_names
+
+
 @given(data=data_sets(), cuts=st.lists(st.integers(0, 12), max_size=4))
 def test_a_store_of_several_appends_equals_one_that_was_written_at_once(data, cuts):
     edges = sorted({0, len(data), *(c for c in cuts if c < len(data))})
@@ -119,8 +163,10 @@ def test_a_store_of_several_appends_equals_one_that_was_written_at_once(data, cu
 def test_a_folder_of_arrays_is_read(data):
     with tempfile.TemporaryDirectory() as folder:
         for name in ARRAYS:
-            if getattr(data, name) is not None:
-                np.save(f"{folder}/{name}.npy", getattr(data, name))
+            values = getattr(data, name)
+            if values is not None:
+                is_text = values.dtype.kind == "O"
+                np.save(f"{folder}/{name}.npy", values.astype(str) if is_text else values)
         Path(folder, "notes.txt").write_text("by hand")
         found = dc.read(folder)
         assert_same(found, dc.CalibrationData(**{n: getattr(data, n) for n in ARRAYS}), exact=False)
@@ -177,6 +223,40 @@ def test_tensors_of_torch_are_read(tmp_path):
     assert data.domains.tolist() == ["day", "night"] * 3
     assert data.class_names == ("a", "b", "c")
     assert dc.read(tmp_path / "scores.pt").domains.tolist() == [0, 1] * 3
+
+
+_TORCH_DTYPES = [
+    "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8",
+    "uint16",
+]  # fmt: skip
+
+
+@needs_torch
+@given(
+    dtype=st.sampled_from(_TORCH_DTYPES), n=st.integers(2, 6), n_classes=st.integers(2, 4),
+    view=st.sampled_from(["whole", "transposed", "sliced", "stepped", "expanded", "parameter"]),
+    ordered=st.booleans(), protocol=st.sampled_from([2, 3, 4, 5]),
+)  # fmt: skip
+def test_pt_files_hold_the_tensors_that_torch_saved(dtype, n, n_classes, view, ordered, protocol):
+    """The reader follows the pickle by itself, without torch."""
+    from collections import OrderedDict
+
+    import torch
+
+    values = torch.arange(4 * n * n_classes).reshape(2 * n, 2 * n_classes).to(getattr(torch, dtype))
+    logits = {
+        "whole": values, "transposed": values.t(), "sliced": values[1:, 1:], "stepped": values[::2],
+        "expanded": values[:1].expand(n, -1),
+        "parameter": torch.nn.Parameter(values, requires_grad=False),
+    }[view]  # fmt: skip
+    tensors = {"notes": {"a": [1, (2, None)]}, "logits": logits, "features": logits}
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/scores.pt"
+        torch.save(OrderedDict(tensors) if ordered else tensors, path, pickle_protocol=protocol)
+        data = dc.read(path)
+    expected = (logits.float() if dtype == "bfloat16" else logits).numpy()
+    assert data.logits.dtype == expected.dtype
+    np.testing.assert_array_equal(data.logits, expected)
 
 
 # Files of every format, as bytes, to be damaged.

@@ -7,7 +7,7 @@ import pytest
 import domaincal as dc
 
 DATA, _ = dc.make_multi_domain(4, 50, 3, 5, random_state=0)
-FULL = {"labels": DATA.labels, "features": DATA.features, "domains": DATA.domains}
+FULL = {"labels": DATA.labels, "features": DATA.features, "domains": DATA.domains.astype(str)}
 
 
 def _findings(tmp_path, logits=DATA.logits, **arrays):

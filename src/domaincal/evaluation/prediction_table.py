@@ -51,7 +51,7 @@ def prediction_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
     predictions = compute_predictions(fitted, data)
     predicted = predicted_classes(data.logits)
     columns = {
-        "predicted": predicted if names is None else np.array(names)[predicted],
+        "predicted": predicted if names is None else np.array(names, object)[predicted],
         "confidence": host_array(predictions.confidence),
     }
     if predictions.temperature is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,18 +10,20 @@ from pathlib import Path
 import numpy as np
 
 from domaincal._files import DAMAGED, decoding
+from domaincal._memory import MemoryLimit, parse_size
+from domaincal._warnings import warn_caller
 from domaincal._wording import few
 from domaincal.data import CalibrationData
 from domaincal.errors import DomaincalWarning, FileFormatError, InputError
 from domaincal.io.csv import read_csv, write_csv
-from domaincal.io.npy import read_npy_file
+from domaincal.io.npy import header_of_file, read_npy_file
 from domaincal.io.npz import read_npz, write_npz
 from domaincal.io.parquet import read_parquet, require_pyarrow, write_parquet
 from domaincal.io.raw_data import ARRAYS, RawData, checked
-from domaincal.io.store import Store
+from domaincal.io.store import Store, limit_of_store
 from domaincal.io.tensor_files import read_pt, read_safetensors
 
-_READERS: dict[str, Callable[[Path], RawData]] = {
+_READERS: dict[str, Callable[[Path, MemoryLimit], RawData]] = {
     ".npz": read_npz,
     ".csv": read_csv,
     ".parquet": read_parquet,
@@ -37,7 +38,11 @@ _WRITERS: dict[str, Callable[[CalibrationData, Path], None]] = {
 
 
 def read(
-    path: str | os.PathLike[str], *, probabilities: bool = False, verify: bool = False
+    path: str | os.PathLike[str],
+    *,
+    probabilities: bool = False,
+    verify: bool = False,
+    max_memory: float | str | None = None,
 ) -> CalibrationData:
     """Read logits, and labels, features, domains and groups if the file has them.
 
@@ -54,6 +59,10 @@ def read(
     verify : bool, default False
         Compare the checksums of a store, or of the pages of a ``.parquet`` file. (Those of
         ``.npz`` are always compared; the other formats have none.)
+    max_memory : int or str, optional
+        Memory that reading may take: a number of bytes, or a text such as ``"4 GB"``. By default
+        256 MiB, or 100 times the size of the file if that is more. A file that needs more is
+        refused before the memory is allocated.
 
     Examples
     --------
@@ -64,8 +73,9 @@ def read(
     ...     dc.read(folder + "/scores.npz")
     CalibrationData(300 rows, 10 classes, 16 features, 3 domains)
     """
-    raw = read_raw(path, verify=verify)
-    return checked(path, raw, probabilities=probabilities)
+    return read_rows(
+        path, probabilities=probabilities, verify=verify, max_memory=max_memory
+    )[1]  # fmt: skip
 
 
 def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
@@ -111,6 +121,7 @@ def convert(
     probabilities: bool = False,
     domain: str | None = None,
     append: bool = False,
+    max_memory: float | str | None = None,
 ) -> CalibrationData:
     """Read a file and write its rows to another file, of any format that can be written.
 
@@ -124,6 +135,8 @@ def convert(
         Domain of all rows, instead of the domains of the source; for sources with one site each.
     append : bool, default False
         Append the rows to the output, which must be a :class:`Store`.
+    max_memory : int or str, optional
+        See :func:`read`.
 
     Returns
     -------
@@ -145,16 +158,14 @@ def convert(
         raise InputError(
             f"rows can be appended to a store only, not to {output}; give a name without a suffix."
         )
-    raw = read_raw(source)
-    data = checked(source, raw, probabilities=probabilities)
+    raw, data = read_rows(source, probabilities=probabilities, max_memory=max_memory)
     if raw.ignored:
-        warnings.warn(
+        warn_caller(
             f"{source} also holds {few(map(repr, raw.ignored), 8)}, which {output} will not have.",
             DomaincalWarning,
-            stacklevel=2,
         )
     if domain is not None:
-        data = replace(data, domains=np.full(len(data), domain))
+        data = replace(data, domains=np.full(len(data), domain, dtype=object))
     if append:
         Store(output).append(data)
     else:
@@ -162,27 +173,60 @@ def convert(
     return data
 
 
-def read_raw(path: str | os.PathLike[str], *, verify: bool = False) -> RawData:
-    """Read the arrays of a file without validation."""
+def read_rows(
+    path: str | os.PathLike[str],
+    *,
+    probabilities: bool = False,
+    verify: bool = False,
+    check_finite: bool = True,
+    max_memory: float | str | None = None,
+    work_for_row: int = 0,
+) -> tuple[RawData, CalibrationData]:
+    """The arrays of a file as they are, and as validated rows.
+
+    ``work_for_row`` is the memory that the caller will need for each row, in bytes.
+    """
     path = Path(path)
-    suffix = path.suffix.lower()
+    _require_readable(path)
+    raw, limit = _read_raw(path, max_memory, verify=verify)
+    data = checked(
+        path, raw, limit=limit, probabilities=probabilities, check_finite=check_finite
+    )  # fmt: skip
+    limit.require(raw.peak_bytes(probabilities=probabilities) + work_for_row * len(data))
+    return raw, data
+
+
+def _require_readable(path: Path) -> None:
+    """Refuse a path that does not exist, or whose suffix is unknown."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    if not path.is_dir() and suffix not in _READERS:
+    if not path.is_dir() and path.suffix.lower() not in _READERS:
         raise InputError(
-            f"{path} has the suffix {suffix!r}; rows are read from {', '.join(_READERS)}, a store "
-            "or a folder of .npy files; convert or rename it."
+            f"{path} has the suffix {path.suffix.lower()!r}; rows are read from "
+            f"{', '.join(_READERS)}, a store or a folder of .npy files; convert or rename it."
         )
     if not path.is_dir() and not path.is_file():
         raise InputError(f"{path} is not a regular file; copy its content to one.")
+
+
+def _read_raw(
+    path: Path, max_memory: float | str | None, *, verify: bool
+) -> tuple[RawData, MemoryLimit]:
+    """Read the arrays of a file without validation; also return the limit of its memory."""
+    suffix = path.suffix.lower()
+    max_memory = None if max_memory is None else parse_size(max_memory)
     try:
         with decoding(path, DAMAGED):
+            plain = (path / "logits.npy").exists() and not (path / "meta.json").exists()
+            if path.is_dir() and not plain:
+                raw = Store(path).read_raw(verify=verify, max_memory=max_memory)
+                return raw, limit_of_store(path, raw, max_memory)
+            limit = MemoryLimit.of(path, max_memory)
             if path.is_dir():
-                plain = (path / "logits.npy").exists() and not (path / "meta.json").exists()
-                return _read_folder(path) if plain else Store(path).read_raw(verify=verify)
+                return _read_folder(path, limit), limit
             if suffix == ".parquet":
-                return read_parquet(path, verify=verify)
-            return _READERS[suffix](path)
+                return read_parquet(path, limit, verify=verify), limit
+            return _READERS[suffix](path, limit), limit
     except InputError as error:
         raise FileFormatError(f"{path}: {error}") from error
 
@@ -214,9 +258,11 @@ def _is_store(path: Path) -> bool:
     return path.is_dir() or (path.suffix == "" and not path.is_file())
 
 
-def _read_folder(path: Path) -> RawData:
+def _read_folder(path: Path, limit: MemoryLimit) -> RawData:
     """Read a folder with one ``.npy`` file for each array."""
     found = {p.stem: p for p in path.glob("*.npy")}
-    arrays = {name: read_npy_file(found[name]) for name in ARRAYS if name in found}
+    wanted = {name: found[name] for name in ARRAYS if name in found}
+    limit.require(sum(header_of_file(p).peak_bytes for p in wanted.values()))
+    arrays = {name: read_npy_file(p) for name, p in wanted.items()}
     ignored = tuple(sorted(p.name for p in path.iterdir() if p.stem not in arrays))
     return RawData("folder of .npy", arrays, ignored=ignored)

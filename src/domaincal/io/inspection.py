@@ -13,8 +13,8 @@ import pandas as pd
 from domaincal._typing import Array
 from domaincal._wording import few
 from domaincal.data import CalibrationData
-from domaincal.io.formats import read_raw
-from domaincal.io.raw_data import RawData, checked
+from domaincal.io.formats import read_rows
+from domaincal.io.raw_data import RawData
 from domaincal.kernels import numpy_kernels
 from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
@@ -26,6 +26,8 @@ _OUTLIER_RATIO = 20.0
 _CENTRED_SHARE = 0.02
 _BLOCK = 1 << 14
 _SHOWN = 5
+# Memory that the facts about one row take, in bytes.
+_WORK_FOR_ROW = 250
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +70,17 @@ class Inspection:
 
 
 def inspect(
-    path: str | os.PathLike[str], *, probabilities: bool = False, verify: bool = False
+    path: str | os.PathLike[str],
+    *,
+    probabilities: bool = False,
+    verify: bool = False,
+    max_memory: float | str | None = None,
 ) -> Inspection:
     """Describe a data file and list possible problems; parameters are those of :func:`read`.
 
-    Values that are not finite are counted. (:func:`read` refuses such a file.)
+    Values that are not finite are counted. (:func:`read` refuses such a file.) As for
+    :func:`read`, the memory is limited to 256 MiB, or 100 times the size of the file if that is
+    more, unless ``max_memory`` says otherwise.
 
     Examples
     --------
@@ -84,8 +92,10 @@ def inspect(
     >>> found.n_rows, found.domains["n"].tolist(), found.findings
     (300, [100, 100, 100], ())
     """
-    raw = read_raw(path, verify=verify)
-    data = checked(path, raw, probabilities=probabilities, check_finite=False)
+    raw, data = read_rows(
+        path, probabilities=probabilities, verify=verify, check_finite=False,
+        max_memory=max_memory, work_for_row=_WORK_FOR_ROW,
+    )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # of huge values
         rows = _RowFacts.of(data)
         table = _by_domain(data, rows)

@@ -4,52 +4,54 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.lib import format as npy
 
-from domaincal._files import DAMAGED, atomic_file, decoding
+from domaincal._files import DAMAGED, atomic_file, decoding, open_file
+from domaincal._memory import FREE_MEMORY, MemoryLimit, format_size
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
 from domaincal.errors import FileFormatError, InputError
-from domaincal.io.npy import read_npy_header
-from domaincal.io.raw_data import ARRAYS, RawData, arrays_of, require_plausible_size
+from domaincal.io.npy import NpyHeader, read_npy_header, read_values
+from domaincal.io.raw_data import ARRAYS, CODED, RawData, arrays_of, named_rows
 
-_DESCRIBING = ("class_names", "feature_names", "provenance")
+_TEXTS = ("class_names", "feature_names", *CODED.values())
+# Those of numpy. The decoders of the others have no limit for what one call unpacks.
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# Memory of a Python string beside its text; and of decoded JSON, as a multiple of its text.
+_STRING = 90
+_TIMES_JSON = 20
+# The end of a zip file: 22 bytes and a comment.
+_LONGEST_END = 22 + 0xFFFF
+# Names may take so many times their text when they are padded to the longest.
+_TIMES_PADDED = 10
 
 
-def read_npz(path: Path) -> RawData:
+def read_npz(path: Path, limit: MemoryLimit) -> RawData:
     """Arrays of an ``.npz`` file; the checksums of the zip format are always compared."""
-    with open(path, "rb") as file, decoding(path, DAMAGED), zipfile.ZipFile(file) as archive:
-        members = {entry.filename: entry for entry in archive.infolist()}
-        if len(members) != len(archive.infolist()):
-            raise FileFormatError(f"{path} holds two entries of the same name; write it again.")
-        for name in members:
-            if "/" in name or "\\" in name or name.startswith("."):
-                raise FileFormatError(
-                    f"{path} holds the entry {name!r}, which is not the name of an array."
-                )
+    with open_file(path) as file, decoding(path, DAMAGED), zipfile.ZipFile(file) as archive:
+        members = _members(path, archive)
         wanted = {
             name: members[f"{name}.npy"]
-            for name in (*ARRAYS, *_DESCRIBING)
+            for name in (*ARRAYS, *_TEXTS, "provenance")
             if f"{name}.npy" in members
         }
-        unpacked = sum(entry.file_size for entry in wanted.values())
-        require_plausible_size(path, unpacked, path.stat().st_size)
-        arrays = {}
-        for name, entry in wanted.items():
-            with archive.open(entry) as stream:
-                read_npy_header(stream, entry.file_size, f"{name!r} of {path}")
-            with archive.open(entry) as stream:
-                arrays[name] = np.asarray(npy.read_array(stream, allow_pickle=False), order="C")
-    class_names, feature_names, provenance = (arrays.pop(name, None) for name in _DESCRIBING)
+        headers = {name: _header(path, archive, name, entry) for name, entry in wanted.items()}
+        limit.require(_peak_bytes(headers))
+        arrays = {name: _values(path, archive, name, entry) for name, entry in wanted.items()}
+    provenance = arrays.pop("provenance", None)
+    texts = {name: _texts(arrays.pop(name), name) for name in _TEXTS if name in arrays}
+    for name, key in CODED.items():
+        if key in texts and name in arrays and arrays[name].dtype.kind in "iu":
+            arrays[name] = named_rows(arrays[name], texts[key], name)
     known = {f"{name}.npy" for name in wanted}
     return RawData(
         ".npz",
         arrays,
-        class_names=None if class_names is None else _texts(class_names, "class_names"),
-        feature_names=None if feature_names is None else _texts(feature_names, "feature_names"),
+        class_names=texts.get("class_names"),
+        feature_names=texts.get("feature_names"),
         provenance={} if provenance is None else _json(provenance),
         ignored=tuple(sorted(name.removesuffix(".npy") for name in members if name not in known)),
     )
@@ -57,7 +59,19 @@ def read_npz(path: Path) -> RawData:
 
 def write_npz(data: CalibrationData, path: Path) -> None:
     """Write without compression: floats hardly shrink, and reading takes five times as long."""
-    save_npz(path, {**arrays_of(data), **_description(data)})
+    arrays = arrays_of(data)
+    codes = {"domains": data.domain_codes, "groups": data.group_codes}
+    for name, key in CODED.items():
+        if name in arrays and arrays[name].dtype.kind == "O":
+            arrays[name], names = codes[name]
+            arrays[key] = text_array(names.tolist(), key)
+    for key in ("class_names", "feature_names"):
+        names = getattr(data, key)
+        if names is not None:
+            arrays[key] = text_array(names, key)
+    if data.provenance:
+        arrays["provenance"] = np.array(json.dumps(data.provenance))
+    save_npz(path, arrays)
 
 
 def save_npz(path: Path, arrays: dict[str, Array]) -> None:
@@ -66,15 +80,79 @@ def save_npz(path: Path, arrays: dict[str, Array]) -> None:
         np.savez(file, allow_pickle=False, **arrays)
 
 
-def _description(data: CalibrationData) -> dict[str, Array]:
-    out = {}
-    if data.class_names is not None:
-        out["class_names"] = np.array(data.class_names)
-    if data.feature_names is not None:
-        out["feature_names"] = np.array(data.feature_names)
-    if data.provenance:
-        out["provenance"] = np.array(json.dumps(data.provenance))
-    return out
+def text_array(texts: Sequence[str], name: str) -> Array:
+    """Array of numpy's string dtype; refuse texts of which a few are much longer than the rest."""
+    longest = max(map(len, texts), default=0)
+    padded, plain = 4 * longest * len(texts), 4 * sum(map(len, texts))
+    if padded > max(FREE_MEMORY, _TIMES_PADDED * plain):
+        raise InputError(
+            f"{name} has {len(texts)} texts, which .npz pads to the longest, of {longest} "
+            f"characters: that takes {format_size(padded)}; shorten it, or write .parquet."
+        )
+    return np.array(texts, dtype=str)
+
+
+def _members(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """Entries by name."""
+    members = {entry.filename: entry for entry in archive.infolist()}
+    if _listed_entries(archive) != len(archive.infolist()) & 0xFFFF:
+        raise FileFormatError(f"{path} is damaged: its list of entries is not complete; {DAMAGED}.")
+    if len(members) != len(archive.infolist()):
+        raise FileFormatError(f"{path} holds two entries of the same name; write it again.")
+    for name, entry in members.items():
+        if "/" in name or "\\" in name or name.startswith("."):
+            raise FileFormatError(
+                f"{path} holds the entry {name!r}, which is not the name of an array."
+            )
+        if entry.compress_type not in _COMPRESSIONS:
+            raise FileFormatError(
+                f"{path} holds the entry {name!r}, which is compressed in a way that numpy does "
+                "not write; write it again with numpy.savez_compressed."
+            )
+        # The list of entries has no checksum. Opening one compares its name with its own header:
+        # a damaged name would look like another array, which is ignored.
+        archive.open(entry).close()
+    return members
+
+
+def _listed_entries(archive: zipfile.ZipFile) -> int:
+    """Number of entries that the end of a zip file names, in 16 bits; -1 if it has no end.
+
+    ``zipfile`` does not compare it: a damaged length in the list can swallow the entries after it.
+    """
+    assert archive.fp is not None
+    size = archive.fp.seek(0, 2)
+    archive.fp.seek(max(0, size - _LONGEST_END))
+    end = archive.fp.read(_LONGEST_END)
+    place = end.rfind(b"PK\x05\x06")
+    return int.from_bytes(end[place + 10 : place + 12], "little") if place >= 0 else -1
+
+
+def _header(path: Path, archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> NpyHeader:
+    with archive.open(entry) as stream:
+        return read_npy_header(stream, entry.file_size, f"{name!r} of {path}")
+
+
+def _values(path: Path, archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> Array:
+    with archive.open(entry) as stream:
+        header = read_npy_header(stream, entry.file_size, f"{name!r} of {path}")
+        values = read_values(stream, header, f"{name!r} of {path}")
+        stream.read(1)  # compares the checksum
+    return values
+
+
+def _peak_bytes(headers: dict[str, NpyHeader]) -> int:
+    """Memory that reading and decoding the arrays takes, at most."""
+    total = 0
+    for name, header in headers.items():
+        total += header.peak_bytes
+        if name == "provenance":
+            total += _TIMES_JSON * header.n_bytes
+        elif name in _TEXTS:
+            total += header.n_bytes + _STRING * (header.n_bytes // header.dtype.itemsize)
+        elif CODED.get(name) in headers:
+            total += 8 * header.n_bytes // header.dtype.itemsize
+    return total
 
 
 def _texts(values: Array, name: str) -> tuple[str, ...]:

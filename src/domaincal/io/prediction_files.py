@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array
 from domaincal.errors import InputError
 from domaincal.io.columns import PREFIXES, SINGLE, require_names_that_csv_can_hold
 from domaincal.io.csv import save_csv
-from domaincal.io.npz import save_npz
+from domaincal.io.npz import save_npz, text_array
 from domaincal.io.parquet import require_pyarrow, save_parquet
 
 _FORMATS = (".parquet", ".csv", ".npz")
 _PREFIX = PREFIXES["probabilities"]
+# Columns that hold the names of classes.
+_CLASSES = ("label", "predicted")
 
 
 def write_table(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -27,7 +28,9 @@ def write_table(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     table : DataFrame
         From :func:`prediction_table`.
     path : path
-        ``.parquet``, ``.csv`` or ``.npz``. An earlier file of that name is replaced.
+        ``.parquet``, ``.csv`` or ``.npz``. An earlier file of that name is replaced. In ``.npz``,
+        classes are indices of ``class_names``, and a column ``x`` of other texts holds indices of
+        the array ``x_names``.
 
     Examples
     --------
@@ -68,11 +71,30 @@ def _arrays(
     plural = {column: array for array, column in SINGLE.items()}
     for name in table.columns.difference(columns, sort=False):
         values = table[name].to_numpy()
-        is_text = values.dtype.kind not in "fiub"
-        arrays[plural.get(name, name)] = values.astype(str) if is_text else values
+        array = plural.get(name, name)
+        if values.dtype.kind in "fiub":
+            arrays[array] = values
+        elif name in _CLASSES:
+            arrays[array] = _class_indices(values, class_names or (), name)
+        else:  # an array of strings would pad the text of every row to the longest
+            codes, names = pd.factorize(values.astype(object), use_na_sentinel=False)
+            arrays[array] = codes
+            arrays[f"{name}_names"] = text_array([str(text) for text in names], f"{name}_names")
     if class_names is not None:
-        arrays["class_names"] = np.array(class_names)
+        arrays["class_names"] = text_array(class_names, "class_names")
     return arrays
+
+
+def _class_indices(values: Array, class_names: tuple[str, ...], column: str) -> Array:
+    """Index of each row's class in the names of the classes."""
+    indices = pd.Index(class_names, dtype=object).get_indexer(pd.Index(values, dtype=object))
+    unknown = indices < 0
+    if unknown.any():
+        raise InputError(
+            f"the column {column!r} contains {values[unknown][0]!r}, but there is no column "
+            f"'{_PREFIX}{values[unknown][0]}'; rename one of them."
+        )
+    return indices
 
 
 def require_table_format(path: Path) -> None:

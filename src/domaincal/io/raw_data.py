@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from domaincal._files import DAMAGED, decoding
+from domaincal._memory import MemoryLimit
 from domaincal._typing import Array
 from domaincal._validation import check_finite_features, check_finite_logits
 from domaincal._wording import few
@@ -17,10 +21,14 @@ from domaincal.errors import FileFormatError, InputError
 #: Names of the arrays of a file; ``probabilities`` may replace ``logits``.
 ARRAYS = ("logits", "probabilities", "labels", "features", "domains", "groups")
 
-# Limits against decompression bombs: a file may unpack to so many bytes, or to so many times its
-# size. Outputs of networks compress by a small factor only.
-_UNPACKED_FREELY = 1 << 28
-_UNPACKED_TIMES = 100
+#: Arrays of names, which files hold as codes, and the entries that list the names.
+CODED = {"domains": "domain_names", "groups": "group_names"}
+
+# Memory that the checks of CalibrationData take for each row, in bytes: for domains or groups that
+# are all different, for labels that are not integers, and for a Python string without its text.
+_CHECKED_NAME = 150
+_CHECKED_LABEL = 80
+_STRING = 90
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +52,24 @@ class RawData:
     feature_names: tuple[str, ...] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+
+    def peak_bytes(self, *, probabilities: bool = False) -> int:
+        """Memory that the arrays and :meth:`to_data` take together, at most."""
+        total = 0
+        for name, values in self.arrays.items():
+            total += values.nbytes
+            if not values.dtype.isnative or values.dtype.itemsize > 8:
+                total += values.nbytes
+            if values.dtype.kind not in "fiubO":
+                # Rows of text become Python strings, which pandas also encodes.
+                total += 2 * values.nbytes + values.size * _STRING
+            if name == "probabilities" or (name == "logits" and probabilities):
+                total += 8 * values.size + 16 * math.prod(values.shape[:1])
+            if name in CODED:
+                total += values.size * _CHECKED_NAME
+            if name == "labels" and values.dtype.kind not in "iu":
+                total += values.size * _CHECKED_LABEL
+        return total
 
     def to_data(self, *, probabilities: bool = False, check_finite: bool = True) -> CalibrationData:
         """Validated rows.
@@ -78,12 +104,15 @@ def checked(
     path: str | os.PathLike[str],
     raw: RawData,
     *,
+    limit: MemoryLimit,
     probabilities: bool = False,
     check_finite: bool = True,
 ) -> CalibrationData:
     """Validated rows of a file; errors name the file."""
+    limit.require(raw.peak_bytes(probabilities=probabilities))
     try:
-        return raw.to_data(probabilities=probabilities, check_finite=check_finite)
+        with decoding(path, DAMAGED):
+            return raw.to_data(probabilities=probabilities, check_finite=check_finite)
     except InputError as error:
         raise FileFormatError(f"{path}: {error}") from error
 
@@ -96,13 +125,15 @@ def arrays_of(data: CalibrationData) -> dict[str, Array]:
     return {name: values for name, values in given.items() if values is not None}
 
 
-def require_plausible_size(path: Path, unpacked: int, on_disk: int) -> None:
-    """Refuse a file that may be a decompression bomb."""
-    if unpacked > max(_UNPACKED_FREELY, _UNPACKED_TIMES * on_disk):
-        raise FileFormatError(
-            f"{path} has {on_disk} bytes and would unpack to {unpacked}: it may be a decompression "
-            "bomb; if you trust it, write it again without compression."
-        )
+def named_rows(codes: Array, names: Sequence[Any], array: str) -> Array:
+    """The name of each row; a name that occurs in many rows takes memory once."""
+    if codes.dtype.kind not in "iu" or codes.ndim != 1:
+        raise InputError(f"{array} must be codes, which are indices of names; write it again.")
+    if codes.size and not 0 <= codes.min() <= codes.max() < len(names):
+        wrong = codes.min() if codes.min() < 0 else codes.max()
+        raise InputError(f"{array} contains {wrong}, but there are {len(names)} names.")
+    is_integer = all(isinstance(name, int) for name in names)
+    return np.array(names, dtype=np.int64 if is_integer else object)[codes]
 
 
 def _native(values: Array) -> Array:
