@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from domaincal._files import decoding
-from domaincal._optional import require
+from domaincal._memory import MemoryLimit
 from domaincal._typing import Array, FloatArray, IntArray
+from domaincal._validation import check_names
 from domaincal._wording import few
 from domaincal.errors import InputError
-from domaincal.io.csv import ChooseTypes, read_frame
+from domaincal.io.csv import read_frame
+from domaincal.io.parquet_table import open_parquet
+
+#: Maps the columns of a file to those of the features.
+ChooseFeatures = Callable[[list[str]], list[str]]
 
 _NOT_NUMERIC_CURE = "name it in exclude=[...], or encode it as numbers"
 
@@ -56,6 +62,16 @@ class DomainTable:
         )
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of a file before validation: names and numbers of the features, labels, domains."""
+
+    names: list[str]
+    numbers: FloatArray
+    labels: Array
+    domains: Array
+
+
 def read_domain_table(
     path: str | os.PathLike[str],
     *,
@@ -63,6 +79,7 @@ def read_domain_table(
     domain: str,
     features: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
+    max_memory: float | str | None = None,
 ) -> DomainTable:
     r"""Read a table with a label column, a domain column and numeric feature columns.
 
@@ -78,6 +95,9 @@ def read_domain_table(
         Numeric columns; by default all columns except the label, the domain and ``exclude``.
     exclude : sequence of str, default ()
         Columns that are not features, such as a row number.
+    max_memory : int or str, optional
+        Most memory that reading may take: a number of bytes, or a text such as ``"4 GB"``. By
+        default 256 MiB, or 100 times the size of the file if that is more.
 
     Returns
     -------
@@ -95,23 +115,29 @@ def read_domain_table(
     (DomainTable(2 rows, 2 features, 2 classes, 2 domains), ('jog', 'walk'), ['1600', '1601'])
     """
     path = Path(path)
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         raise InputError(f"path={str(path)!r} is not a file; pass a .csv or .parquet file.")
-    chosen: list[str] = []
+    limit = MemoryLimit.of(path, max_memory)
 
-    def choose(columns: list[str]) -> dict[str, type]:
-        chosen.extend(_feature_columns(path, columns, label, domain, features, exclude))
-        return {**dict.fromkeys((label, domain), str), **dict.fromkeys(chosen, float)}
+    def choose(columns: list[str]) -> list[str]:
+        return _feature_columns(path, columns, label, domain, features, exclude)
 
-    frame = _read(path, choose)
-    numbers = _numbers(frame, chosen, path)
-    labels, classes = pd.factorize(_texts(frame, label, path), sort=True)
+    read = _read_parquet if path.suffix.lower() == ".parquet" else _read_csv
+    try:
+        columns = read(path, limit, choose, label, domain)
+    except InputError as error:
+        if str(path) in str(error):
+            raise
+        raise InputError(f"{path}: {error}") from error
+    labels, classes = _names(columns.labels, label, path)
+    domains, domain_names = _names(columns.domains, domain, path)
+    check_names(columns.names, f"the header of {path}")
     return DomainTable(
-        features=numbers,
-        labels=np.asarray(labels, np.int64),
-        class_names=tuple(map(str, classes)),
-        domains=_texts(frame, domain, path),
-        feature_names=tuple(map(str, chosen)),
+        features=_finite(columns, path),
+        labels=labels,
+        class_names=tuple(classes),
+        domains=domain_names[domains],
+        feature_names=tuple(columns.names),
     )
 
 
@@ -125,13 +151,14 @@ def _feature_columns(
 ) -> list[str]:
     """Feature columns: the given ones, or all columns that are left."""
     given = [] if features is None else list(features)
+    times = Counter(columns)
     for name in (label, domain, *given, *exclude):
-        if name not in columns:
+        if name not in times:
             raise InputError(f"{path} has no column {name!r}; it has {few(columns)}.")
     chosen = given or [name for name in columns if name not in {label, domain, *exclude}]
     if not chosen:
         raise InputError(f"{path} has no columns besides {label!r} and {domain!r}; add features.")
-    twice = [name for name in (label, domain, *chosen) if columns.count(name) > 1]
+    twice = [name for name in (label, domain, *chosen) if times[name] > 1]
     if twice:
         raise InputError(f"{path} has the column {twice[0]!r} twice; rename one of them.")
     leaking = sorted({label, domain} & set(chosen))
@@ -142,46 +169,65 @@ def _feature_columns(
     return chosen
 
 
-def _read(path: Path, choose: ChooseTypes) -> pd.DataFrame:
-    """Read the columns for which ``choose`` returns a type."""
-    if path.suffix != ".parquet":
-        return read_frame(path, choose, cure=_NOT_NUMERIC_CURE)[1]
-    require("pyarrow.parquet", extra="parquet", purpose=".parquet")
-    with decoding(path, "it must be a table in .csv (header, commas, UTF-8) or .parquet"):
-        frame = pd.read_parquet(path)
-    types = choose([str(name) for name in frame.columns])
-    for name, wanted in types.items():
-        column = frame[name]
-        if wanted is float and (
-            not pd.api.types.is_numeric_dtype(column) or column.dtype.kind == "c"
-        ):
-            value = column.dropna().iloc[:1].tolist()
-            raise InputError(
-                f"the column {name!r} contains {(value or [''])[0]!r}; it must hold numbers: "
-                f"{_NOT_NUMERIC_CURE}."
-            )
-    return frame[list(types)]
+def _read_csv(
+    path: Path, limit: MemoryLimit, choose: ChooseFeatures, label: str, domain: str
+) -> _Columns:
+    """Columns of a csv file."""
+    chosen: list[str] = []
+
+    def types(header: list[str]) -> dict[str, type]:
+        chosen.extend(choose(header))
+        return {**dict.fromkeys((label, domain), str), **dict.fromkeys(chosen, float)}
+
+    _, frame = read_frame(path, types, cure=_NOT_NUMERIC_CURE, limit=limit)
+    numbers = frame[chosen].to_numpy(np.float64)
+    return _Columns(chosen, numbers, frame[label].to_numpy(), frame[domain].to_numpy())
 
 
-def _texts(frame: pd.DataFrame, column: str, path: Path) -> Array:
-    """Values of a column as text; raises an InputError for an empty value."""
-    empty = (frame[column].isna() | (frame[column].astype(str) == "")).to_numpy()
+def _read_parquet(
+    path: Path, limit: MemoryLimit, choose: ChooseFeatures, label: str, domain: str
+) -> _Columns:
+    """Columns of a parquet file; those of a pandas index are left out."""
+    with open_parquet(path, limit) as table:
+        index = json.loads(table.metadata.get(b"pandas", b"{}")).get("index_columns", ())
+        stored = {name for name in index if isinstance(name, str)}
+        chosen = choose([name for name in table.names if name not in stored])
+        table.require_memory(chosen, (label, domain), cure=_NOT_NUMERIC_CURE)
+        numbers = table.numbers({"features": chosen})["features"].astype(np.float64, copy=False)
+        labels, domains = (table.values(name) for name in (label, domain))
+        missing = np.full(table.n_rows, None)
+        return _Columns(
+            chosen,
+            numbers,
+            missing if labels is None else labels,
+            missing if domains is None else domains,
+        )
+
+
+def _names(values: Array, column: str, path: Path) -> tuple[IntArray, Array]:
+    """Codes and sorted names of a column, as text; an InputError for an empty value."""
+    codes, found = pd.factorize(values)
+    texts = pd.Series(found).astype(str).tolist()
+    missing = texts.index("") if "" in texts else -1
+    empty = (codes == missing) | (codes < 0)
     if empty.any():
         raise InputError(
             f"the column {column!r} of {path} is empty in row {int(np.argmax(empty))}; fill the "
             "value in, or drop the row."
         )
-    return np.array(frame[column].astype(str).tolist())
+    check_names(texts, f"the column {column!r} of {path}")
+    # Sorted as text: 10 comes before 3.
+    order, names = pd.factorize(np.array(texts, object), sort=True)
+    return np.asarray(order[codes], np.int64), np.asarray(names)
 
 
-def _numbers(frame: pd.DataFrame, columns: Sequence[str], path: Path) -> FloatArray:
-    """Values of the columns; raises an InputError for a NaN, infinite or empty value."""
-    numbers = frame[list(columns)].to_numpy(np.float64, na_value=np.nan)
-    bad = ~np.isfinite(numbers)
+def _finite(columns: _Columns, path: Path) -> FloatArray:
+    """Numbers of the features; an InputError for a NaN, infinite or empty value."""
+    bad = ~np.isfinite(columns.numbers)
     if bad.any():
         row, column = map(int, np.argwhere(bad)[0])
         raise InputError(
-            f"the column {columns[column]!r} of {path} has no finite number in row {row} "
+            f"the column {columns.names[column]!r} of {path} has no finite number in row {row} "
             f"({int(bad.any(axis=1).sum())} such rows); fill the values in, or drop the rows."
         )
-    return numbers
+    return columns.numbers

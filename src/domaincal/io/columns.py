@@ -90,7 +90,8 @@ def single_columns(data: CalibrationData, names: tuple[str, ...] | None) -> pd.D
     """Columns label, domain and group, if the data have them; labels by name if ``names`` are."""
     given = {column: getattr(data, array) for array, column in SINGLE.items()}
     if names is not None and data.labels is not None:
-        given["label"] = np.array(names)[data.labels]
+        # Objects: numpy's strings are padded to the longest, and lose zero characters at the end.
+        given["label"] = np.array(names, object)[data.labels]
     known = {column: values for column, values in given.items() if values is not None}
     return pd.DataFrame(known, index=pd.RangeIndex(len(data)))
 
@@ -127,6 +128,8 @@ def _names(columns: Sequence[str], prefix: str) -> tuple[str, ...] | None:
 def _in_stored_order(found: list[str], prefix: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """Columns in the order of the stored names: other programs may have sorted them."""
     expected = tuple(prefix + name for name in names)
+    if len(set(expected)) < len(expected):
+        raise InputError("the names stored in the file are not different; write the file again.")
     if set(found) != set(expected):
         wrong = min(set(found) ^ set(expected))
         state = "is missing" if wrong in expected else "is not among the names stored in the file"

@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import warnings
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 import pandas as pd
 
-from domaincal._files import atomic_file, decoding
+from domaincal._files import atomic_file, decoding, open_file
+from domaincal._memory import MemoryLimit
 from domaincal._typing import Array
 from domaincal._wording import few
 from domaincal.data import CalibrationData
@@ -24,36 +26,48 @@ from domaincal.io.columns import (
     layout_of,
     require_names_that_csv_can_hold,
 )
+from domaincal.io.csv_size import header_lines, measure, require_few_columns
 from domaincal.io.raw_data import RawData
 
 # With or without the byte order mark that spreadsheets write.
 _ENCODING = "utf-8-sig"
 # Texts for a missing number. Domains may have these names.
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
+_NOT_IN_CSV = re.compile("[\r\0]")
+_OBJECT = np.dtype(object)
 
 #: Maps the header to the columns to keep, each with its type, ``float`` or ``str``.
 ChooseTypes = Callable[[list[str]], Mapping[str, type]]
 
 
 def read_frame(
-    path: Path, choose: ChooseTypes, *, cure: str = ""
+    path: Path, choose: ChooseTypes, *, cure: str = "", limit: MemoryLimit | None = None
 ) -> tuple[list[str], pd.DataFrame]:
     """Header and chosen columns of a csv file, plain or compressed by gzip.
 
     Columns of type ``float`` hold float64, with NaN for missing cells; columns of type ``str`` hold
     the text of each cell. ``cure`` is added to the error for a cell that is not a number. The file
-    is opened once.
+    is opened once, and its lines are counted before any cell is kept.
     """
-    opened: Any = gzip.open if path.suffix.lower() == ".gz" else open
-    with opened(path, "rb") as file, decoding(path, "it needs a header, commas and UTF-8"):
-        header = _header(path, file)
+    limit = MemoryLimit.of(path) if limit is None else limit
+    with (
+        open_file(path) as stored,
+        gzip.GzipFile(fileobj=stored) if path.suffix.lower() == ".gz" else nullcontext(stored) as f,
+        decoding(path, "it needs a header, commas and UTF-8"),
+    ):
+        file = cast(IO[bytes], f)
+        size = measure(file, limit)
+        header = _header(path, file, limit)
+        require_few_columns(header, limit)
         types = choose(header)
         if not types:
             return header, pd.DataFrame()
+        n_numbers = sum(wanted is float for wanted in types.values())
+        limit.require(size.memory(n_numbers, len(header) - n_numbers))
         return header, _columns(path, file, header, types, cure)
 
 
-def read_csv(path: Path) -> RawData:
+def read_csv(path: Path, limit: MemoryLimit | None = None) -> RawData:
     """Arrays of a csv file; columns of whole numbers become integers, other texts strings."""
     layouts: list[Layout] = []
 
@@ -63,7 +77,7 @@ def read_csv(path: Path) -> RawData:
         texts = layouts[0].single.values() if numbers else ()
         return {**dict.fromkeys(texts, str), **dict.fromkeys(numbers, float)}
 
-    header, frame = read_frame(path, choose)
+    header, frame = read_frame(path, choose, limit=limit)
     (layout,) = layouts
     if not layout.blocks:
         return RawData(".csv", {}, ignored=tuple(header))
@@ -94,21 +108,30 @@ def write_csv(data: CalibrationData, path: Path) -> None:
 def save_csv(path: Path, frame: pd.DataFrame) -> None:
     """Write a table atomically; refuse texts that would be different after reading."""
     for column in frame.select_dtypes(exclude="number"):
-        texts = frame[column].astype(str)
-        wrong = texts[(texts == "") | texts.str.contains("[\r\0]", regex=True)]
-        if len(wrong):
+        texts = map(str, frame[column].unique())
+        wrong = next((text for text in texts if not text or _NOT_IN_CSV.search(text)), None)
+        if wrong is not None:
             raise InputError(
-                f"the column {column!r} contains {wrong.iloc[0]!r}, which a .csv file cannot hold; "
+                f"the column {column!r} contains {wrong!r}, which a .csv file cannot hold; "
                 "rename it, or write .npz or .parquet instead."
             )
     with atomic_file(path) as file:
         frame.to_csv(file, index=False, lineterminator="\n")
 
 
-def _header(path: Path, file: IO[bytes]) -> list[str]:
-    """Names of the columns; the file is rewound afterwards."""
+def _header(path: Path, file: IO[bytes], limit: MemoryLimit) -> list[str]:
+    """Names of the columns; the file is rewound before and afterwards.
+
+    A first row with more cells is refused here: pandas would take the surplus cells for an index,
+    and fill the other rows to that width. It refuses other such rows.
+    """
+    file.seek(0)
     text = io.TextIOWrapper(file, encoding=_ENCODING, newline="")
-    columns = [name.strip() for name in next((line for line in csv.reader(text) if line), [])]
+    rows = csv.reader(header_lines(text, limit))
+    # pandas skips lines of spaces and tabs.
+    rows_with_cells = (row for row in rows if len(row) > 1 or "".join(row).strip(" \t"))
+    columns = [name.strip() for name in next(rows_with_cells, [])]
+    first_row = next(rows_with_cells, [])
     text.detach()
     file.seek(0)
     if not columns:
@@ -116,6 +139,11 @@ def _header(path: Path, file: IO[bytes]) -> list[str]:
     other = next((mark for mark in ";\t|" if len(columns) == 1 and mark in columns[0]), None)
     if other is not None:
         raise FileFormatError(f"{path} is separated by {other!r}; save it with commas.")
+    if len(first_row) > len(columns):
+        raise FileFormatError(
+            f"{path} has rows with more cells than its header, which has {len(columns)}; check the "
+            "commas."
+        )
     return columns
 
 
@@ -136,51 +164,48 @@ def _columns(
     numbers = [name for name, wanted in types.items() if wanted is float]
     header = _unique_names(header)
     options: dict[str, Any] = {
-        "encoding": _ENCODING, "index_col": False, "names": header, "header": 0,
+        "encoding": _ENCODING, "names": header, "header": 0,
         "keep_default_na": False, "na_values": {name: list(_MISSING) for name in numbers},
     }  # fmt: skip
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):  # later versions are always exact
         options["float_precision"] = "round_trip"
     # Read all columns: otherwise pandas ignores rows with more cells than the header.
-    # Those that nobody wants are read as categories, which take less memory than texts.
-    dtypes: dict[str, Any] = dict.fromkeys(header, "category")
-    dtypes.update(
-        {name: np.float64 if wanted is float else object for name, wanted in types.items()}
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        try:
-            frame: pd.DataFrame = pd.read_csv(file, dtype=dtypes, **options)
-            return frame[list(types)]
-        except pd.errors.ParserWarning as error:
-            raise FileFormatError(
-                f"{path} has rows with more cells than its header, which has {len(header)}; check "
-                "the commas."
-            ) from error
-        except ValueError as error:
-            if isinstance(error, UnicodeDecodeError | pd.errors.ParserError):
-                raise
-        file.seek(0)
-        cells = pd.read_csv(file, dtype=object, **options)
-    raise _not_a_number(path, cells, numbers, cure)
+    dtypes: dict[str, Any] = dict.fromkeys(header, _OBJECT)
+    try:
+        frame: pd.DataFrame = pd.read_csv(
+            file, dtype=dtypes | dict.fromkeys(numbers, np.float64), **options
+        )
+        return frame[list(types)]
+    except ValueError as error:
+        if isinstance(error, UnicodeDecodeError | pd.errors.ParserError):
+            raise
+    file.seek(0)
+    # In parts: texts take more memory than numbers.
+    rows = max((1 << 20) // len(header), 1)
+    with pd.read_csv(file, dtype=dtypes, chunksize=rows, **options) as parts:
+        raise _not_a_number(path, parts, numbers, cure)
 
 
 def _not_a_number(
-    path: Path, cells: pd.DataFrame, numbers: list[str], cure: str
+    path: Path, parts: Iterable[pd.DataFrame], numbers: list[str], cure: str
 ) -> FileFormatError | InputError:
-    """Error that names the columns that are not numbers, and the first such cell."""
-    wrong = {}
-    for name in numbers:
-        bad = pd.to_numeric(cells[name], errors="coerce").isna() & cells[name].notna()
-        if bad.any():
-            wrong[name] = int(np.argmax(bad))
-    if not wrong:
+    """Error that names the first cell that is not a number, and columns with others near it."""
+    wrong: dict[str, tuple[int, str]] = {}
+    for cells in parts:
+        for name in numbers:
+            bad = pd.to_numeric(cells[name], errors="coerce").isna() & cells[name].notna()
+            if bad.any():
+                row = int(np.argmax(bad))
+                wrong[name] = int(cells.index[row]), cells[name].iloc[row][:40]
+        if wrong:
+            break
+    else:
         return FileFormatError(f"{path} is not a readable .csv file.")
-    name, row = next(iter(wrong.items()))
+    name, (row, cell) = next(iter(wrong.items()))
     others = f" (other columns too: {few(map(repr, list(wrong)[1:]))})" if len(wrong) > 1 else ""
     return InputError(
-        f"the column {name!r} contains {cells[name].iloc[row]!r} in row {row}{others}; it must "
-        f"hold numbers{cure and ': ' + cure}."
+        f"the column {name!r} contains {cell!r} in row {row}{others}; it must hold numbers"
+        f"{cure and ': ' + cure}."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,11 +27,12 @@ def read_texts(
     """
 
     def choose(header: list[str]) -> dict[str, type]:
-        wanted = [name for name in header if name in {*columns, *optional}]
-        twice = [name for name in wanted if wanted.count(name) > 1]
+        times = Counter(header)
+        wanted = [name for name in times if name in {*columns, *optional}]
+        twice = [name for name in wanted if times[name] > 1]
         if twice:
             raise InputError(f"{path} has the column {twice[0]!r} twice; remove one of them.")
-        missing = [name for name in columns if name not in header]
+        missing = [name for name in columns if name not in times]
         if missing:
             raise InputError(
                 f"{path} lacks the column {missing[0]!r}; expected {', '.join(columns)}, found "
@@ -66,4 +68,4 @@ def whole_numbers(frame: pd.DataFrame, column: str, path: Path) -> IntArray:
             f"the column {column!r} of {path} holds {texts.iloc[row]!r} in row {row}; expected "
             "whole numbers."
         )
-    return texts.to_numpy(str).astype(np.int64)
+    return np.asarray(texts.astype(np.int64))
