@@ -13,7 +13,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.problems import ABLATION, BINNING, FILES, MULTI_DOMAIN, TEMPERATURE, Problem
+from benchmarks.problems import (
+    ABLATION,
+    APPENDS,
+    BINNING,
+    FILES,
+    MULTI_DOMAIN,
+    TEMPERATURE,
+    Problem,
+)
 
 LIBRARIES = {
     "TEMPERATURE": ("plain_numpy", "ours", "scikit_learn", "probmetrics_", "netcal_"),
@@ -21,6 +29,7 @@ LIBRARIES = {
     "ABLATION": ("ours",),
     "BINNING": ("ours", "plain_numpy"),
     "FILES": ("plain_numpy", "ours"),
+    "APPENDS": ("ours",),
 }
 PACKAGES = ("domaincal", "numpy", "numba", "scikit-learn", "probmetrics", "netcal", "torch")
 PLAIN_PASS = "plain pass"
@@ -37,7 +46,7 @@ def main() -> None:
     console.print(", ".join(f"{package} {version(package)}" for package in PACKAGES))
     kinds = {
         "TEMPERATURE": TEMPERATURE, "MULTI_DOMAIN": MULTI_DOMAIN, "ABLATION": ABLATION,
-        "BINNING": BINNING, "FILES": FILES,
+        "BINNING": BINNING, "FILES": FILES, "APPENDS": APPENDS,
     }  # fmt: skip
     for kind in sys.argv[1:] or kinds:
         for problem in kinds[kind]:
@@ -60,6 +69,8 @@ def _table(kind: str, problem: Problem, environment: dict[str, str]) -> Table:
         return _ablation_table(problem, results)
     if kind == "FILES":
         return _files_table(problem, data, results)
+    if kind == "APPENDS":
+        return _appends_table(problem, results)
     ours = results["domaincal"]["seconds"]
     table = _new_table(problem.name, "seconds", "times ours", "extra memory", "result")
     for entry, r in results.items():
@@ -92,6 +103,15 @@ def _files_table(problem: Problem, data: dict[str, np.ndarray], results: dict) -
             f"{r['seconds'] / plain['seconds']:.1f}", _bytes(r),
         )  # fmt: skip
     table.caption = f"{size / 1e6:.0f} MB; our writes reach the disk, with checksums"
+    return table
+
+
+def _appends_table(problem: Problem, results: dict) -> Table:
+    first = next(iter(results.values()))["seconds"]
+    table = _new_table(problem.name, "milliseconds", "times the first")
+    for entry, r in results.items():
+        table.add_row(entry, f"{1e3 * r['seconds']:.2f}", f"{r['seconds'] / first:.2f}")
+    table.caption = "each append reaches the disk"
     return table
 
 

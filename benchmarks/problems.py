@@ -67,4 +67,7 @@ ABLATION = [
     Problem("heads and score maps, 31 x 5,000 x 200, 512 features", domain_rows(512), repeats=1)
 ]
 FILES = [Problem("files of 155,000 rows x 200 classes, 512 features", domain_rows(512))]
+APPENDS = [
+    Problem("append 100 rows x 10 classes to a store", temperature_rows(100, 10), repeats=50)
+]
 BINNING = [Problem("ECE of 10,000,000 rows, 15 bins", confidence_rows)]

@@ -81,3 +81,23 @@ def _files(name: str) -> dict[str, tuple]:
 
 
 FILES = {**_files("scores"), **_files("scores.npz"), **_files("scores.parquet")}
+
+
+def _appends(n_shards: int) -> tuple:
+    """Append to a store that has so many shards before the clock starts."""
+    folder = tempfile.TemporaryDirectory()
+    store = dc.Store(f"{folder.name}/scores")
+
+    def prepare(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        for _ in range(n_shards):
+            store.append(dc.CalibrationData(**data))
+        return data
+
+    def append(data: dict[str, np.ndarray], *, keep: object = folder) -> float:
+        store.append(dc.CalibrationData(**data))
+        return float(len(store))
+
+    return prepare, append
+
+
+APPENDS = {f"after {n} shards": _appends(n) for n in (10, 100, 2000)}

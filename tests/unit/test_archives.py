@@ -1,5 +1,7 @@
 """Files of all earlier format versions can be read and give the same values."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +34,53 @@ def test_data_of_earlier_versions_can_be_read(folder, name):
     np.testing.assert_array_equal(data.groups, np.arange(len(made)) % 40)
     assert data.class_names == ("ant", "bee", "cat")
     assert data.feature_names == (None if folder.name == "v1" else ("width", "height"))
+
+
+@pytest.mark.parametrize("folder", ARCHIVES, ids=lambda p: p.name)
+def test_rows_are_appended_to_stores_of_earlier_versions(folder, tmp_path, monkeypatch):
+    store = dc.Store(shutil.copytree(folder / "scores", tmp_path / "scores"))
+    before = store.read()
+    more = replace(before[:50], domains=np.arange(50).astype(str), groups=np.arange(50) + 7)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("domaincal.io.store.replacing", full)
+        with pytest.raises(OSError, match="No space"):
+            store.append(more)
+    np.testing.assert_array_equal(store.read(verify=True).logits, before.logits)
+
+    for k in (1, 2):
+        store.append(more, at=len(before) + 50 * (k - 1))
+        found = store.read(verify=True)
+        assert len(store) == len(found) == len(before) + 50 * k
+        for name in ("logits", "labels", "features", "domains", "groups"):
+            parts = [getattr(before, name), *[getattr(more, name)] * k]
+            np.testing.assert_array_equal(getattr(found, name), np.concatenate(parts))
+        np.testing.assert_array_equal(store.domains(), found.domains)
+        assert (found.class_names, found.feature_names) == (
+            before.class_names, before.feature_names,
+        )  # fmt: skip
+        assert found.provenance == before.provenance
+
+    store.write(more)
+    assert len(store.read(verify=True)) == 50
+    left = {path.name for path in store.path.iterdir()}
+    assert left == {".lock", "meta.json", "part-00005"}
+
+
+def test_a_damaged_list_of_earlier_shards_is_found(tmp_path):
+    store = dc.Store(shutil.copytree(ARCHIVES[0] / "scores", tmp_path / "scores"))
+    store.append(store.read()[:50])
+    content = (store.path / "earlier.json").read_text()
+    for damaged in (content.replace("domain-0", "domain-9"), content[:-5], ""):
+        (store.path / "earlier.json").write_text(damaged)
+        with pytest.raises(dc.errors.FileFormatError, match=r"earlier.json has changed since"):
+            store.read()
+    (store.path / "earlier.json").unlink()
+    with pytest.raises(dc.errors.FileFormatError, match=r"earlier.json is missing"):
+        store.read()
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda p: f"{p.parent.name}-{p.stem}")

@@ -1,14 +1,18 @@
 """Atomic writes: after an error, a kill or a full disk there is the old file or the new one."""
 
 import errno
+import hashlib
 import os
 import random
 import resource
 import secrets
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +20,7 @@ from filelock import FileLock
 
 import domaincal as dc
 import kill_writers
-from domaincal._files import atomic_file, atomic_folder
+from domaincal._files import atomic_file, atomic_folder, read_tensors, write_tensors
 from domaincal.io import store as store_module
 
 DATA, _ = dc.make_multi_domain(3, 200, 10, 4, random_state=0)
@@ -141,6 +145,82 @@ def test_links_are_followed_and_devices_refused(tmp_path):
             pass
 
 
+_WITH_PIPES = """
+import hashlib, os, sys
+from pathlib import Path
+import domaincal as dc
+rows = dc.read(sys.argv[1])
+folder = Path(sys.argv[1]).parent
+
+def says(use, *arguments):
+    try:
+        print(use(*arguments))
+    except dc.errors.DomaincalError as error:
+        print(type(error).__name__, str(error).replace(str(folder), ""))
+
+def pipe(path):
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+stem = ".domaincal-" + hashlib.sha256(b"new.npz").hexdigest()[:12]
+for suffix in (".lock", ".tmp"):
+    pipe(folder / (stem + "-000000000000" + suffix))
+says(dc.write, rows, folder / "new.npz")
+pipe(folder / "pipe.npz")
+says(dc.write, rows, folder / "pipe.npz")
+pipe(folder / "pipe")
+says(dc.Store(folder / "pipe").append, rows)
+for name in (".lock", "meta.json", "part-00000/shard.json", "part-00000/logits.npy"):
+    store = dc.Store(folder / name.replace("/", "-").strip("."))
+    store.append(rows)
+    store.append(rows)
+    pipe(store.path / name)
+    for use in (store.read, store.check, store.verify, store.labels, store.__len__):
+        says(use)
+    says(store.append, rows)
+    says(store.write, rows)
+"""
+
+
+def test_pipes_in_place_of_files_never_wait(tmp_path):
+    dc.write(dc.CalibrationData([[1.0, 2.0]], labels=[1]), tmp_path / "rows.npz")
+    printed = subprocess.run(
+        [sys.executable, "-c", _WITH_PIPES, tmp_path / "rows.npz"],
+        check=True, capture_output=True, text=True, timeout=60,
+    ).stdout.splitlines()  # fmt: skip
+    assert printed[0] == "None"
+    assert printed[1].startswith("InputError /pipe.npz is not a regular file")
+    assert printed[2].startswith("FileFormatError /pipe/meta.json is missing")
+    lock, meta, shard, logits = (printed[k : k + 7] for k in range(3, 31, 7))
+    assert lock[2:5] == ["None", "[1 1]", "2"]
+    assert (
+        lock[5:]
+        == ["InputError /lock/.lock is not a regular file and cannot be locked; remove it."] * 2
+    )
+    assert all(line.startswith("FileFormatError /meta.json/meta.json is not a") for line in meta)
+    assert all("/part-00000/shard.json is not a regular file" in line for line in shard[:4])
+    assert all("/part-00000/logits.npy is not a regular file" in line for line in logits[:3])
+    assert shard[4:] == ["2", "None", "None"]
+    assert logits[3:] == ["[1 1]", "2", "None", "None"]
+
+
+def test_links_in_place_of_locks_and_temporary_files_are_not_followed(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("dear")
+    stem = f".domaincal-{hashlib.sha256(b'new.npz').hexdigest()[:12]}"
+    (tmp_path / f"{stem}-a.lock").symlink_to(tmp_path / "mine" / "thesis.txt")
+    (tmp_path / f"{stem}-b.lock").touch()
+    (tmp_path / f"{stem}-b.tmp").symlink_to(tmp_path / "mine")
+    dc.write(DATA, tmp_path / "new.npz")
+    assert _names(tmp_path) == [f"{stem}-a.lock", "mine", "new.npz"]
+    store = dc.Store(tmp_path / "s")
+    store.write(DATA)
+    (store.path / ".lock").symlink_to(tmp_path / "mine" / "thesis.txt")
+    with pytest.raises(dc.errors.InputError, match=r"/\.lock is not a regular file"):
+        store.append(DATA)
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "dear"
+
+
 def test_a_file_name_of_maximal_length_can_be_written(tmp_path):
     path = tmp_path / ("x" * 251 + ".npz")
     dc.write(DATA, path)
@@ -148,33 +228,93 @@ def test_a_file_name_of_maximal_length_can_be_written(tmp_path):
 
 
 _WRITE_ALL = """
-import sys, domaincal as dc
+import os, sys, numpy as np, domaincal as dc
+from domaincal._files import write_tensors
 rows = dc.read(sys.argv[1])
-for path in sys.argv[2:]:
+
+def write(name):
+    if name == "model.safetensors":
+        write_tensors(name, {"a": np.zeros(9000)}, {})
+    elif name == "appended":
+        dc.Store(name).append(rows)
+    else:
+        dc.write(rows, name)
+
+for name in sys.argv[3:]:
+    dc.read(name) if name != "model.safetensors" else None  # imports what it needs
+if sys.argv[2] == "read-only" and os.geteuid() == 0:
+    os.setuid(65534)  # root may write everything
+for name in sys.argv[3:]:
     try:
-        dc.write(rows, path)
+        write(name)
+        print(name, "was written")
     except OSError as error:
-        print(error.strerror)
+        print(error.strerror, error.filename)
 """
+_ALL_WRITERS = [
+    "appended",
+    "model.safetensors",
+    "scores",
+    "scores.csv",
+    "scores.npz",
+    "scores.parquet",
+]
 
 
-def test_a_full_disk_leaves_the_old_state(tmp_path):
-    names = ["scores", "scores.csv", "scores.npz"]
-    for name in names:
-        dc.write(DATA, tmp_path / name)
-    dc.write(LARGER, tmp_path / "larger.npz")
-    # The process may not write files of more than 20 kB, as on a full disk.
+def _written_again(folder, mode, names, limit=resource.RLIM_INFINITY):
+    """Errors of writers in another process; the files stay as they were."""
     done = subprocess.run(
-        [sys.executable, "-c", _WRITE_ALL, "larger.npz", *names],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+        [sys.executable, "-c", _WRITE_ALL, "larger.npz", mode, *names],
+        cwd=folder, capture_output=True, text=True, check=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )  # fmt: skip
-    assert done.stdout == "File too large\n" * 3
     for name in names:
-        found = dc.read(tmp_path / name, verify=True)
-        np.testing.assert_allclose(found.logits, DATA.logits, rtol=1e-6)
-    assert _names(tmp_path) == ["larger.npz", *names]
-    assert _names(tmp_path / "scores") == [".lock", "meta.json", "part-00000"]
+        if name == "model.safetensors":
+            assert read_tensors(folder / name)[0]["a"].shape == (3,)
+        else:
+            found = dc.read(folder / name, verify=True)
+            np.testing.assert_allclose(found.logits, DATA.logits, rtol=1e-6)
+    return done.stdout.splitlines()
+
+
+def _write_each(folder):
+    """Names of files, one of each writer."""
+    names = _ALL_WRITERS if find_spec("pyarrow") else _ALL_WRITERS[:-1]
+    for name in names:
+        if name == "model.safetensors":
+            write_tensors(folder / name, {"a": np.zeros(3)}, {})
+        else:
+            dc.write(DATA, folder / name)
+    dc.write(LARGER, folder / "larger.npz")
+    return names
+
+
+def test_a_full_disk_leaves_the_old_state_and_its_error_names_the_path(tmp_path):
+    names = _write_each(tmp_path)
+    # The process may not write files of more than 20 kB, as on a full disk.
+    printed = _written_again(tmp_path, "full", names, limit=20_000)
+    assert printed == [f"File too large {name}" for name in names]
+    assert _names(tmp_path) == sorted(["larger.npz", *names])
+    for store in ("scores", "appended"):
+        assert _names(tmp_path / store) == [".lock", "meta.json", "part-00000"]
+
+
+def test_errors_of_a_read_only_folder_name_the_path():
+    with tempfile.TemporaryDirectory() as folder:  # tmp_path is below a folder of one user
+        root = Path(folder)
+        names = _write_each(root)
+        folders = (root, root / "scores", root / "appended")
+        for path in folders:
+            path.chmod(0o555)
+        try:
+            printed = _written_again(root, "read-only", names)
+        finally:
+            for path in folders:
+                path.chmod(0o755)
+    expected = [f"{name}/.lock" if name in ("scores", "appended") else name for name in names]
+    assert [line.replace(f"{folder}/", "") for line in printed] == [
+        f"Permission denied {name}" for name in expected
+    ]
 
 
 def test_a_write_that_fails_with_an_error_number_keeps_it(tmp_path, monkeypatch):
@@ -287,20 +427,22 @@ def test_rows_are_added_to_a_store_that_another_process_creates_first(tmp_path, 
     assert _names(tmp_path) == ["s"]
 
 
-def test_the_arrays_of_a_shard_are_synced_before_meta_json_lists_it(tmp_path, monkeypatch):
-    synced = set()
-    sync = os.fsync
+def test_the_files_of_a_shard_are_synced_before_meta_json_counts_it(tmp_path, monkeypatch):
+    store = dc.Store(tmp_path / "s")
+    store.append(DATA)
+    events = []
+    sync, move = os.fsync, os.replace
 
     def remember(handle):
-        synced.add(os.readlink(f"/proc/self/fd/{handle}").rsplit("/", 1)[-1])
+        events.append(os.readlink(f"/proc/self/fd/{handle}").rsplit("/", 1)[-1])
         return sync(handle)
 
     monkeypatch.setattr(os, "fsync", remember)
-    dc.write(DATA, tmp_path / "s")
-    arrays = {"logits.npy", "labels.npy", "features.npy", "domains.npy"}
-    assert arrays <= synced
-    folders = {name for name in synced if name.startswith(".domaincal-") or name == tmp_path.name}
-    assert len(folders) >= 4  # the shard, the store, meta.json, and the folder above
+    monkeypatch.setattr(os, "replace", lambda *names: (events.append("replace"), move(*names)))
+    store.append(DATA)
+    arrays = ["logits.npy", "labels.npy", "features.npy", "domains.npy"]
+    shard = [*arrays, "shard.json", "part-00001"]
+    assert events == [*shard, "s", "meta.json", "replace", "s"]
 
 
 def test_a_writer_waits_for_another_that_tests_its_lock(tmp_path, monkeypatch):

@@ -2,43 +2,57 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
-from contextlib import AbstractContextManager
-from dataclasses import replace
-from io import BufferedReader
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
-
-from domaincal._files import DAMAGED, atomic_file, atomic_folder, decoding, file_lock
+from domaincal._files import (
+    DAMAGED,
+    atomic_file,
+    atomic_folder,
+    decoding,
+    file_lock,
+    naming_path,
+    remove,
+    replacing,
+    sync_folder,
+)
+from domaincal._memory import MemoryLimit
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
-from domaincal.errors import FileFormatError, InputError
-from domaincal.io.npy import read_into, read_npy_header, write_npy
+from domaincal.errors import DomaincalError, InputError
+from domaincal.io.npy import write_npy
 from domaincal.io.raw_data import RawData, arrays_of, checked
 from domaincal.io.store_meta import (
-    CODED,
     SHARD_NAME,
     Shard,
     StoreMeta,
     describe,
+    listed_names,
+    part_name,
     require_same,
+    stored_arrays,
     widened,
 )
+from domaincal.io.store_snapshot import EARLIER, META, SHARD, StoreSnapshot
 
-_META = "meta.json"
 _LOCK = ".lock"
+# A reader whose files were replaced reads again; after so many times it makes the writers wait.
+_READS_WITHOUT_LOCK = 3
+# Where it cannot lock, such as in a folder that it may not write, it gives up after so many.
+_READS = 50
+
+T = TypeVar("T")
 
 
 class Store:
     """A folder of ``meta.json`` and shards: ``part-00000/logits.npy`` and so on.
 
-    Only shards that ``meta.json`` lists are read. A writer that is killed leaves the store as it
+    Only shards that ``meta.json`` counts are read. A writer that is killed leaves the store as it
     was before. Writers in several processes wait for each other: they lock the file ``.lock`` in
-    the folder.
+    the folder. A reader gets the rows before or after a write, never some of both.
 
     Parameters
     ----------
@@ -65,7 +79,7 @@ class Store:
 
     def __len__(self) -> int:
         """Number of rows; 0 if the store does not exist yet."""
-        return sum(shard.n_rows for shard in self._meta().shards) if self.path.exists() else 0
+        return self._meta().n_rows if self.path.exists() else 0
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -74,18 +88,15 @@ class Store:
 
     def labels(self) -> Array | None:
         """Labels of all rows, or None; nothing else is read."""
-        meta = self._meta()
-        return self._array(meta, "labels") if "labels" in meta.columns else None
+        return self._read(lambda rows: rows.array("labels"))
 
     def domains(self) -> Array | None:
         """Domains of all rows, or None; nothing else is read."""
-        meta = self._meta()
-        return self._names(meta, "domains", meta.domain_names)
+        return self._read(lambda rows: rows.array("domains"))
 
     def groups(self) -> Array | None:
         """Groups of all rows, or None; nothing else is read."""
-        meta = self._meta()
-        return self._names(meta, "groups", meta.group_names)
+        return self._read(lambda rows: rows.array("groups"))
 
     def append(self, data: CalibrationData, *, at: int | None = None) -> None:
         """Add rows as a new shard; their arrays, classes and features must match the store.
@@ -103,27 +114,81 @@ class Store:
         arrays_of(data)
         data = data.numpy()
         if at or not self._create(data):
-            with self._lock():
-                meta = self._meta()
-                found = sum(shard.n_rows for shard in meta.shards)
-                if at not in (None, found):
+            with self._lock() as held:
+                before = self._meta()
+                if at not in (None, before.n_rows):
                     raise InputError(
-                        f"{self.path} has {found} rows instead of {at}: another process appends to "
-                        "it; run one at a time."
+                        f"{self.path} has {before.n_rows} rows instead of {at}: another process "
+                        "appends to it; run one at a time."
                     )
-                data = widened(data, meta)
-                named, codes = describe(data, meta)
-                require_same(meta, named, self.path)
-                self._commit(replace(named, shards=meta.shards), data, codes, keep=True)
+                data = widened(data, before)
+                rows = describe(data, before)
+                require_same(before, rows, self.path)
+                self._commit(rows, data, before, keep=True, alone=held)
 
     def write(self, data: CalibrationData) -> None:
         """Replace all rows of the store by these."""
         arrays_of(data)
         data = data.numpy()
         if not self._create(data):
-            with self._lock():
-                named, codes = describe(data)
-                self._commit(replace(named, shards=self._meta().shards), data, codes, keep=False)
+            with self._lock() as held:
+                self._commit(describe(data), data, self._meta(), keep=False, alone=held)
+
+    def read(
+        self, *, verify: bool = False, max_memory: float | str | None = None
+    ) -> CalibrationData:
+        """All rows, in memory.
+
+        Parameters
+        ----------
+        verify : bool, default False
+            Compare the checksums of all arrays first.
+        max_memory : number of bytes or text such as ``"4 GB"``, optional
+            Largest memory that reading may take; by default 256 MiB, or 100 times the size of the
+            files if that is more.
+        """
+        raw = self.read_raw(verify=verify, max_memory=max_memory)
+        return checked(self.path, raw, limit=limit_of_store(self.path, raw, max_memory))
+
+    def read_raw(self, *, verify: bool = False, max_memory: float | str | None = None) -> RawData:
+        """All rows as they are stored, before validation."""
+
+        def read(rows: StoreSnapshot) -> RawData:
+            if verify:
+                rows.verify()
+            return rows.raw_data()
+
+        return self._read(read, max_memory)
+
+    def check(self) -> None:
+        """Raise FileFormatError if a file is missing or its size is wrong."""
+        self._read(StoreSnapshot.check)
+
+    def verify(self) -> None:
+        """Raise FileFormatError if the checksum of a file differs."""
+        self._read(StoreSnapshot.verify)
+
+    def _meta(self) -> StoreMeta:
+        return StoreSnapshot.of(self.path).meta
+
+    def _read(self, read: Callable[[StoreSnapshot], T], max_memory: float | str | None = None) -> T:
+        """Result of ``read``, again if a writer replaced the rows meanwhile."""
+        for attempt in range(_READS):
+            with ExitStack() as stack:
+                if attempt >= _READS_WITHOUT_LOCK:
+                    with suppress(OSError):
+                        stack.enter_context(file_lock(self.path / _LOCK))
+                rows = StoreSnapshot.of(self.path, max_memory)
+                try:
+                    with decoding(self.path, DAMAGED):
+                        return read(rows)
+                except (OSError, DomaincalError):
+                    if StoreSnapshot.of(self.path).meta_content == rows.meta_content:
+                        raise
+        raise InputError(
+            f"{self.path} is replaced by other processes all the time and cannot be locked "
+            f"({_LOCK}); read it when they have ended."
+        )
 
     def _lock(self) -> AbstractContextManager[bool]:
         """Exclusive lock of the writers; it ends with the process."""
@@ -134,159 +199,94 @@ class Store:
         """Create a store of these rows; False if it exists already."""
         if self.path.exists():
             return False
-        named, codes = describe(data)
         try:
             with atomic_folder(self.path) as folder:
-                Store(folder)._commit(named, data, codes, keep=True)
+                Store(folder)._commit(describe(data), data, None, keep=False, alone=True)
         except OSError:
             if not self.path.exists():
                 raise
             return False  # another process created it first
         return True
 
-    def read(self, *, verify: bool = False) -> CalibrationData:
-        """All rows, in memory; with ``verify``, checksums are compared first."""
-        return checked(self.path, self.read_raw(verify=verify))
-
-    def read_raw(self, *, verify: bool = False) -> RawData:
-        """All rows as they are stored, before validation."""
-        while True:
-            meta = self._meta()
-            try:
-                with decoding(self.path, DAMAGED):
-                    if verify:
-                        self._verify(meta)
-                    return self._raw_data(meta)
-            except FileFormatError:
-                if self._meta() == meta:
-                    raise  # otherwise another process has replaced the rows: read again
-
-    def check(self) -> None:
-        """Raise FileFormatError if a file is missing or its size is wrong."""
-        meta = self._meta()
-        with decoding(self.path, DAMAGED):
-            for name in meta.columns:
-                self._require_bytes(meta, name)
-
-    def verify(self) -> None:
-        """Raise FileFormatError if the checksum of a file differs."""
-        self._verify(self._meta())
-
-    def _raw_data(self, meta: StoreMeta) -> RawData:
-        arrays: dict[str, Array] = {}
-        for name in meta.columns:
-            arrays[name] = self._array(meta, name)
-        for name, key in CODED.items():
-            if name in arrays:
-                arrays[name] = self._decoded(arrays[name], getattr(meta, key), name)
-        return RawData(
-            "store", arrays, provenance=meta.provenance,
-            class_names=None if meta.class_names is None else tuple(meta.class_names),
-            feature_names=None if meta.feature_names is None else tuple(meta.feature_names),
-        )  # fmt: skip
-
-    def _array(self, meta: StoreMeta, name: str) -> Array:
-        """One array of all rows; domains and groups as codes."""
-        total, columns = sum(shard.n_rows for shard in meta.shards), meta.columns[name]
-        self._require_bytes(meta, name)
-        out = np.empty((total,) if columns is None else (total, columns), meta.dtypes[name])
-        start = 0
-        for shard in meta.shards:
-            self._read_shard(shard, name, out[start : start + shard.n_rows])
-            start += shard.n_rows
-        return out
-
-    def _verify(self, meta: StoreMeta) -> None:
-        if self._read_meta()[1] != meta.checksum():
-            raise FileFormatError(
-                f"{self.path / _META} has changed since it was written: its checksum differs; "
-                "restore it, or write the store again."
-            )
-        for shard in meta.shards:
-            for name, expected in shard.files.items():
-                path = self.path / shard.name / f"{name}.npy"
-                with self._open(path) as file:
-                    found = hashlib.file_digest(file, "sha256").hexdigest()
-                if found != expected:
-                    raise FileFormatError(
-                        f"{path} has changed since it was written: its checksum is {found[:12]}... "
-                        f"instead of {expected[:12]}...; restore it, or write the store again."
-                    )
-
     def _commit(
-        self, meta: StoreMeta, data: CalibrationData, codes: dict[str, Array], *, keep: bool
+        self,
+        rows: StoreMeta,
+        data: CalibrationData,
+        before: StoreMeta | None,
+        *,
+        keep: bool,
+        alone: bool,
     ) -> None:
-        """Write a shard, then the ``meta.json`` that lists it; then remove replaced shards."""
-        on_disk = [p.name for p in self.path.iterdir() if SHARD_NAME.fullmatch(p.name)]
-        taken = [int(name[5:]) for name in [*on_disk, *(shard.name for shard in meta.shards)]]
-        named = {shard.name for shard in meta.shards}
-        for name in set(on_disk) - named:  # left by killed writers
-            shutil.rmtree(self.path / name, ignore_errors=True)
-        shard = f"part-{max(taken, default=-1) + 1:05d}"
-        with atomic_folder(self.path / shard) as folder:
-            files = {
-                name: write_npy(folder / f"{name}.npy", values)
-                for name, values in {**arrays_of(data), **codes}.items()
-            }
-        kept = meta.shards if keep else ()
-        meta = replace(meta, shards=(*kept, Shard(shard, len(data), files)))
-        try:
-            with atomic_file(self.path / _META) as file:
-                file.write(meta.to_json())
-        except BaseException:
-            shutil.rmtree(self.path / shard, ignore_errors=True)
-            raise
-        for name in named - {s.name for s in meta.shards}:
-            shutil.rmtree(self.path / name, ignore_errors=True)
+        """Write a shard, then the ``meta.json`` that counts it; then remove replaced shards.
 
-    def _meta(self) -> StoreMeta:
-        return self._read_meta()[0]
-
-    def _read_meta(self) -> tuple[StoreMeta, str | None]:
-        path = self.path / _META
-        with self._open(path) as file:
-            return StoreMeta.from_json(file.read(), path)
-
-    def _open(self, path: Path) -> BufferedReader:
-        try:
-            return open(path, "rb")
-        except (FileNotFoundError, NotADirectoryError) as error:
-            if not self.path.exists():
-                raise FileNotFoundError(f"there is no store {self.path}") from error
-            raise FileFormatError(
-                f"{path} is missing: {self.path} is neither a complete store nor a folder of "
-                "logits.npy, labels.npy and so on; choose another folder."
-            ) from error
-
-    def _require_bytes(self, meta: StoreMeta, name: str) -> None:
-        """Compare the files of the shards with ``meta.json`` before memory is allocated."""
-        for shard in meta.shards:
-            path = self.path / shard.name / f"{name}.npy"
-            with self._open(path) as file:
-                shape, fortran, dtype = read_npy_header(file, path.stat().st_size, str(path))
-            columns = meta.columns[name]
-            expected = (shard.n_rows,) if columns is None else (shard.n_rows, columns)
-            if shape != expected or dtype != np.dtype(meta.dtypes[name]) or fortran:
-                order = " in Fortran order" if fortran else ""
-                raise FileFormatError(
-                    f"{path} holds {shape} of {dtype}{order}, but {_META} says {expected} of "
-                    f"{meta.dtypes[name]}; restore the file, or write the store again."
-                )
-
-    def _read_shard(self, shard: Shard, name: str, out: Array) -> None:
-        path = self.path / shard.name / f"{name}.npy"
-        with self._open(path) as file:
-            read_npy_header(file, path.stat().st_size, str(path))
-            read_into(file, out, str(path))
-
-    def _names(self, meta: StoreMeta, column: str, names: Any) -> Array | None:
-        if column not in meta.columns:
-            return None
-        return self._decoded(self._array(meta, column), names, column)
-
-    def _decoded(self, codes: Array, names: Any, array: str) -> Array:
-        if codes.size and not 0 <= codes.min() <= codes.max() < len(names or ()):
-            raise FileFormatError(
-                f"{self.path} has codes of {array} that have no name; restore it."
+        ``before`` is the store as it is, ``keep`` whether its rows stay, and ``alone`` whether no
+        other process writes to it.
+        """
+        number = 0 if before is None else before.next_part
+        folder = self.path / part_name(number)
+        if alone:
+            remove(folder)  # of a killed writer
+        elif os.path.lexists(folder):
+            raise InputError(
+                f"another process writes {folder}, or was killed while it did; the file system "
+                "has no locks to tell: remove the folder if no process writes to the store."
             )
-        return np.array(names)[codes]
+        with naming_path(self.path):
+            folder.mkdir()
+            try:
+                shard = _write_shard(folder, data)
+                if keep and before is not None and not before.n_parts:
+                    with atomic_file(self.path / EARLIER) as file:
+                        file.write(StoreSnapshot.of(self.path).meta_content)
+                sync_folder(self.path)
+                # Not an atomic_file, which lists the folder for leftovers: that takes long in a
+                # store of many shards. What is left of this file is removed with its folder.
+                with replacing(self.path / META, folder / META) as file:
+                    file.write(rows.with_shard(shard, before, keep=keep).to_json())
+            except BaseException:
+                if not self._counts(number):  # an interrupt can come after the commit
+                    remove(folder)
+                raise
+        if before is not None and not keep:
+            self._remove_replaced(before, number, alone=alone)
+
+    def _counts(self, number: int) -> bool:
+        """Whether ``meta.json`` counts a shard of this number, or cannot be read."""
+        try:
+            return number < self._meta().next_part
+        except (OSError, DomaincalError):
+            return True
+
+    def _remove_replaced(self, before: StoreMeta, number: int, *, alone: bool) -> None:
+        """Remove what was there before the shard ``number``, and leftovers of killed writers."""
+        if alone:
+            names = [name for name in os.listdir(self.path) if SHARD_NAME.fullmatch(name)]
+        else:
+            names = [part_name(part) for part in range(before.first_part, before.next_part)]
+        for name in [*names, EARLIER]:
+            if name != part_name(number):
+                remove(self.path / name)
+
+
+def limit_of_store(path: Path, raw: RawData, max_memory: float | str | None) -> MemoryLimit:
+    """Limit of the memory for rows that were read from a store.
+
+    Their arrays are as large as its files; the files may have been replaced since.
+    """
+    size = sum(values.nbytes for values in raw.arrays.values())
+    return MemoryLimit.of(path, max_memory, size=size)
+
+
+def _write_shard(folder: Path, data: CalibrationData) -> Shard:
+    """Write the files of a shard, and sync them to the disk."""
+    files = {
+        name: write_npy(folder / f"{name}.npy", values)
+        for name, values in stored_arrays(data).items()
+    }
+    shard = Shard(folder.name, len(data), files, listed_names(data))
+    with open(folder / SHARD, "xb") as file:
+        file.write(shard.to_json())
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(folder)
+    return shard

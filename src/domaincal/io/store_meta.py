@@ -1,114 +1,146 @@
-"""Contents of the ``meta.json`` of a store."""
+"""Contents of the JSON files of a store: ``meta.json``, and ``shard.json`` of each shard.
+
+``meta.json`` does not grow with the number of shards, so that an append to a large store costs as
+much as one to a small store. It has a digest of all ``shard.json``: that of k shards is the sha256
+of the digest of k - 1 shards, followed by the k-th ``shard.json``.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from domaincal._files import decoding
 from domaincal._typing import Array
+from domaincal._validation import check_names
 from domaincal.data import CalibrationData
 from domaincal.errors import FileFormatError, InputError
-from domaincal.io.raw_data import ARRAYS, arrays_of
+from domaincal.io.raw_data import ARRAYS, CODED, arrays_of
 
 FORMAT = "domaincal store"
-#: Version 2 has feature names; a store without them is still of version 1.
-VERSION = 2
+#: Versions 1 and 2 list all shards and names in ``meta.json``; version 2 has feature names.
+VERSION = 3
+
 SHARD_NAME = re.compile(r"part-[0-9]{5,9}")
-#: Arrays that the shards hold as codes, and the entries of ``meta.json`` with their names.
-CODED = {"domains": "domain_names", "groups": "group_names"}
+_LAST_PART = 10**9 - 1
+_MOST_ROWS = 1 << 48
+_LARGEST_INTEGER = 2**63 - 1
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_CURE = "restore it, or write the store again"
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A folder of one file for each array; ``files`` has the sha256 of each file."""
+    """A folder of one file for each array, with the sha256 of each file.
+
+    ``names`` has the names of domains and groups: the arrays hold indices of them.
+    """
 
     name: str
     n_rows: int
-    files: dict[str, str]
+    files: Mapping[str, str]
+    names: Mapping[str, list[Any]]
+
+    @classmethod
+    def from_json(cls, content: bytes, path: Path, meta: StoreMeta) -> Shard:
+        """Decode the content of ``shard.json``, which is the file ``path``."""
+        with decoding(path, _CURE):
+            shard = cls(path.parent.name, **json.loads(content))
+            _check_shard(shard, meta)
+        return shard
+
+    def to_json(self) -> bytes:
+        """Content of ``shard.json``."""
+        return _lines({"n_rows": self.n_rows, "files": self.files, "names": self.names})
 
 
 @dataclass(frozen=True)
 class StoreMeta:
-    """Shards of the store, and properties of their rows."""
+    """Properties of the rows of a store, and numbers of its shards.
 
-    columns: dict[str, int | None]  # number of columns of each array; None for 1-D arrays
-    dtypes: dict[str, str]
+    ``earlier`` is the sha256 of a ``meta.json`` of version 1 or 2 that lists the first shards. It
+    is the file ``earlier.json``, or ``meta.json`` if there are no other shards (``n_parts`` is 0).
+    """
+
+    columns: Mapping[str, int | None]  # number of columns of each array; None for 1-D arrays
+    dtypes: Mapping[str, str]
+    name_types: Mapping[str, str]  # "int" or "str", of domains and groups
     class_names: list[str] | None = None
-    domain_names: list[str] | list[int] | None = None
-    group_names: list[str] | list[int] | None = None
-    provenance: dict[str, Any] = field(default_factory=dict)
-    shards: tuple[Shard, ...] = ()
     feature_names: list[str] | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    n_rows: int = 0
+    first_part: int = 0
+    n_parts: int = 0
+    digest: str = ""
+    earlier: str | None = None
 
     @classmethod
-    def from_json(cls, content: bytes, path: Path) -> tuple[StoreMeta, str | None]:
-        """Decode the content of the file ``path``; also return the checksum stored in it."""
-        with decoding(path, "restore it"):
-            found = json.loads(content)
-            if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
-                raise FileFormatError(f"{path} is not the meta.json of a domaincal store.")
-            version = found.pop("version", None)
-            if not isinstance(version, int) or not 1 <= version <= VERSION:
+    def from_json(cls, content: bytes, path: Path) -> StoreMeta:
+        """Decode the content of ``meta.json``, of any version."""
+        with decoding(path, _CURE):
+            version, entries, checksum = _opened(content, path)
+            if version < VERSION:
+                meta = _meta_of_earlier(entries, content)
+            else:
+                meta = cls(**entries)
+                _check_parts(meta)
+            _check_meta(meta)
+            if checksum != _checksum(entries):
                 raise FileFormatError(
-                    f"{path} has version {version} of the format, but this domaincal reads up to "
-                    f"version {VERSION}; upgrade domaincal."
+                    f"{path} has changed since it was written: its checksum differs; {_CURE}."
                 )
-            checksum = found.pop("sha256", None)
-            shards = tuple(Shard(**shard) for shard in found.pop("shards"))
-            meta = cls(**found, shards=shards)
-            _check(meta)
-        return meta, checksum
+        return meta
 
     def to_json(self) -> bytes:
         """Content of ``meta.json``."""
-        version = 1 if self.feature_names is None else VERSION
-        head = {"format": FORMAT, "version": version, "sha256": self.checksum()}
-        return json.dumps({**head, **self._entries()}, indent=1).encode()
+        entries = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        head = {"format": FORMAT, "version": VERSION, "sha256": _checksum(entries)}
+        return _lines({**head, **entries})
 
-    def checksum(self) -> str:
-        """Sha256 of all fields."""
-        return hashlib.sha256(json.dumps(self._entries()).encode()).hexdigest()
+    @property
+    def next_part(self) -> int:
+        """Number of the next shard; those before it are never used again."""
+        return self.first_part + self.n_parts
 
-    def _entries(self) -> dict[str, Any]:
-        entries = asdict(self)
-        if self.feature_names is None:
-            del entries["feature_names"]
-        return entries
+    def with_shard(self, shard: Shard, before: StoreMeta | None, *, keep: bool) -> StoreMeta:
+        """These properties, with a new shard after those of the store ``before``, or instead."""
+        if before is None or not keep:
+            digest = next_digest("", shard.to_json())
+            first = 0 if before is None else before.next_part
+            return replace(self, n_rows=shard.n_rows, first_part=first, n_parts=1, digest=digest)
+        return replace(
+            self, n_rows=before.n_rows + shard.n_rows, first_part=before.first_part,
+            n_parts=before.n_parts + 1, digest=next_digest(before.digest, shard.to_json()),
+            earlier=before.earlier,
+        )  # fmt: skip
 
 
-def describe(
-    data: CalibrationData, meta: StoreMeta | None = None
-) -> tuple[StoreMeta, dict[str, Array]]:
-    """Meta data of new rows, and the codes of their domains and groups.
+def part_name(number: int) -> str:
+    """Name of the folder of a shard."""
+    if number > _LAST_PART:
+        raise InputError("the store has had too many shards; write its rows to another store.")
+    return f"part-{number:05d}"
 
-    New names are added to those of ``meta``, the store to which the rows are appended.
-    """
-    codes: dict[str, Array] = {}
-    names: dict[str, Any] = {}
-    for array, key in CODED.items():
-        values = getattr(data, array)
-        if values is None:
-            continue
-        before = (getattr(meta, key) if meta is not None else None) or []
-        inverse, found = pd.factorize(values)
-        place = {name: k for k, name in enumerate(before)}
-        for name in found.tolist():
-            place.setdefault(name, len(place))
-        names[key] = list(place)
-        codes[array] = np.array([place[name] for name in found.tolist()], np.int64)[inverse]
-    stored = {**arrays_of(data), **codes}
-    described = StoreMeta(
+
+def next_digest(digest: str, content: bytes) -> str:
+    """Digest of some shards and one more, whose ``shard.json`` has this content."""
+    return hashlib.sha256(digest.encode() + content).hexdigest()
+
+
+def describe(data: CalibrationData, meta: StoreMeta | None = None) -> StoreMeta:
+    """Properties of new rows, which are appended to the store ``meta`` if it is given."""
+    stored = stored_arrays(data)
+    return StoreMeta(
         columns={name: v.shape[1] if v.ndim == 2 else None for name, v in stored.items()},
         dtypes={name: v.dtype.str for name, v in stored.items()},
+        name_types={array: _types(listed) for array, listed in listed_names(data).items()},
         class_names=None if data.class_names is None else list(data.class_names),
         feature_names=_feature_names(data, meta),
         provenance={
@@ -116,9 +148,28 @@ def describe(
             for key, value in data.provenance.items()
             if meta is None or (key in meta.provenance and meta.provenance[key] == value)
         },
-        **names,
     )
-    return described, codes
+
+
+def stored_arrays(data: CalibrationData) -> dict[str, Array]:
+    """Arrays of a shard: domains and groups are indices of :func:`listed_names`."""
+    codes = {"domains": data.domain_codes[0], "groups": data.group_codes[0]}
+    return {name: codes.get(name, values) for name, values in arrays_of(data).items()}
+
+
+def listed_names(data: CalibrationData) -> dict[str, list[Any]]:
+    """Names of the domains and groups of the rows."""
+    found = {}
+    for array, (_, names) in (("domains", data.domain_codes), ("groups", data.group_codes)):
+        if getattr(data, array) is None:
+            continue
+        if names.dtype.kind == "u" and names.max() > _LARGEST_INTEGER:
+            raise InputError(
+                f"{array} contains {names.max()}, but a store has integers up to "
+                f"{_LARGEST_INTEGER}; convert {array} to strings."
+            )
+        found[array] = names.tolist()
+    return found
 
 
 def _feature_names(data: CalibrationData, meta: StoreMeta | None) -> list[str] | None:
@@ -133,9 +184,11 @@ def widened(data: CalibrationData, meta: StoreMeta) -> CalibrationData:
     changed = {}
     for name in ("logits", "labels", "features"):
         values, stored = getattr(data, name), meta.dtypes.get(name)
-        if values is not None and stored is not None and np.can_cast(values.dtype, stored):
+        if values is None or stored is None or values.dtype == stored:
+            continue
+        if np.can_cast(values.dtype, stored):
             changed[name] = values.astype(stored)
-    return replace(data, **changed)
+    return replace(data, **changed) if changed else data
 
 
 def require_same(old: StoreMeta, new: StoreMeta, path: Path) -> None:
@@ -145,14 +198,66 @@ def require_same(old: StoreMeta, new: StoreMeta, path: Path) -> None:
         ("class names", old.class_names, new.class_names),
         ("feature names", old.feature_names, new.feature_names),
         ("dtypes", old.dtypes, new.dtypes),
-        ("type of domains", _types(old.domain_names), _types(new.domain_names)),
-        ("type of groups", _types(old.group_names), _types(new.group_names)),
+        ("type of domains", old.name_types.get("domains"), new.name_types.get("domains")),
+        ("type of groups", old.name_types.get("groups"), new.name_types.get("groups")),
     ):
         if before != after:
             raise InputError(
                 f"the rows to append and the store {path} differ in their {what}: {after} and "
                 f"{before}; convert the rows, or write them to another store."
             )
+
+
+def earlier_shards(content: bytes, path: Path) -> list[Shard]:
+    """Shards that a ``meta.json`` of version 1 or 2 lists; they share the names of the store."""
+    with decoding(path, _CURE):
+        _, entries, _ = _opened(content, path)
+        names = {array: entries[key] for array, key in CODED.items() if array in entries["columns"]}
+        return [Shard(**shard, names=names) for shard in entries["shards"]]
+
+
+def _meta_of_earlier(entries: dict[str, Any], content: bytes) -> StoreMeta:
+    """Properties of a store of version 1 or 2."""
+    given = dict(entries)
+    shards = [Shard(**shard, names={}) for shard in given.pop("shards")]
+    names = {array: given.pop(key) for array, key in CODED.items()}
+    names = {array: listed for array, listed in names.items() if array in given["columns"]}
+    for listed in names.values():
+        _check_listed(listed, ("int", "str"))
+    types = {array: _types(listed) for array, listed in names.items()}
+    earlier = hashlib.sha256(content).hexdigest()
+    meta = StoreMeta(**given, name_types=types, earlier=earlier, digest=earlier)
+    for shard in shards:
+        _check_shard(shard, replace(meta, name_types={}))
+    if len({shard.name for shard in shards}) < len(shards):
+        raise ValueError("a shard is listed twice")
+    last = max(int(shard.name.removeprefix("part-")) for shard in shards)
+    return replace(meta, n_rows=sum(shard.n_rows for shard in shards), first_part=last + 1)
+
+
+def _opened(content: bytes, path: Path) -> tuple[int, dict[str, Any], Any]:
+    """Version, entries and checksum of a ``meta.json``."""
+    found = json.loads(content)
+    if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
+        raise FileFormatError(f"{path} is not the meta.json of a domaincal store.")
+    version = found.pop("version", None)
+    if not _is_count(version, VERSION):
+        raise FileFormatError(
+            f"{path} has version {str(version)[:20]} of the format, but this domaincal reads up "
+            f"to version {VERSION}; upgrade domaincal."
+        )
+    return version, found, found.pop("sha256", None)
+
+
+def _checksum(entries: Mapping[str, Any]) -> str:
+    """Sha256 of the entries of a ``meta.json``."""
+    return hashlib.sha256(json.dumps(entries).encode()).hexdigest()
+
+
+def _lines(entries: Mapping[str, Any]) -> bytes:
+    """JSON with one entry in each line."""
+    lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in entries.items())
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
 
 def _described(meta: StoreMeta) -> str:
@@ -162,37 +267,83 @@ def _described(meta: StoreMeta) -> str:
     )
 
 
-def _types(names: Iterable[Any] | None) -> str | None:
-    return None if names is None else " and ".join(sorted({type(n).__name__ for n in names}))
+def _types(names: Iterable[Any]) -> str:
+    return " and ".join(sorted({type(n).__name__ for n in names}))
 
 
-def _check(meta: StoreMeta) -> None:
-    """Raise ValueError if an entry is invalid; names of shards never point outside the store."""
-    names = [shard.name for shard in meta.shards]
-    if len(set(names)) < len(names):
-        raise ValueError("a shard is listed twice")
-    for shard in meta.shards:
-        if not SHARD_NAME.fullmatch(shard.name):
-            raise ValueError(f"{shard.name!r} is not the name of a shard")
-        if not _is_count(shard.n_rows):
-            raise ValueError(f"{shard.name} has {shard.n_rows!r} rows")
-        if set(shard.files) != set(meta.columns) or not isinstance(shard.files, dict):
-            raise ValueError(f"{shard.name} has other arrays than the store")
+# The checks raise ValueError, which `decoding` turns into the error that names the file.
+
+
+def _check_meta(meta: StoreMeta) -> None:
+    """Check the properties of the rows."""
+    if not isinstance(meta.columns, dict) or not isinstance(meta.dtypes, dict):
+        raise ValueError("columns and dtypes must be objects")
     if not set(meta.columns) <= set(ARRAYS) or set(meta.columns) != set(meta.dtypes):
         raise ValueError("unknown arrays")
     for name, columns in meta.columns.items():
-        if np.dtype(meta.dtypes[name]).kind not in "fiu":
-            raise ValueError(f"{name} has the dtype {meta.dtypes[name]}")
-        if not (columns is None or _is_count(columns)):
-            raise ValueError(f"{name} has {columns!r} columns")
-    for listed in (meta.domain_names, meta.group_names, meta.class_names, meta.feature_names):
-        if listed is None:
-            continue
-        if not isinstance(listed, list) or _types(listed) not in ("int", "str"):
-            raise ValueError("names must be a list of strings or a list of integers")
-        if len(set(listed)) < len(listed):
-            raise ValueError("a name is listed twice")
+        dtype = meta.dtypes[name]
+        if not isinstance(dtype, str) or np.dtype(dtype).kind not in "fiu":
+            raise ValueError(f"{name} has the dtype {str(dtype)[:20]}")
+        if name in CODED and (columns is not None or np.dtype(dtype).kind == "f"):
+            raise ValueError(f"{name} must be indices of names")
+        if not (columns is None or _is_count(columns, _MOST_ROWS)):
+            raise ValueError(f"{name} has {str(columns)[:20]} columns")
+    if not isinstance(meta.name_types, dict) or set(meta.name_types) != set(CODED) & set(
+        meta.columns
+    ):
+        raise ValueError("name_types must have the types of domains and groups")
+    if not all(types in ("int", "str") for types in meta.name_types.values()):
+        raise ValueError("names must be strings or integers")
+    for listed in (meta.class_names, meta.feature_names):
+        if listed is not None:
+            _check_listed(listed, ("str",))
+    if not isinstance(meta.provenance, dict):
+        raise ValueError("provenance must be an object")
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+def _check_parts(meta: StoreMeta) -> None:
+    """Check the numbers of shards and rows, and the digests."""
+    numbers = (meta.n_rows, meta.n_parts, meta.first_part)
+    if not (
+        _is_count(meta.n_rows, _MOST_ROWS)
+        and _is_count(meta.n_parts, meta.n_rows)
+        and _is_count(meta.first_part, _LAST_PART + 1 - meta.n_parts, least=0)
+    ):
+        raise ValueError(f"n_rows, n_parts and first_part are {str(numbers)[:60]}")
+    for digest in (meta.digest, meta.earlier or meta.digest):
+        if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
+            raise ValueError(f"{str(digest)[:20]} is not a sha256")
+
+
+def _check_shard(shard: Shard, meta: StoreMeta) -> None:
+    """Check a shard; its name never points outside the store."""
+    if not isinstance(shard.name, str) or not SHARD_NAME.fullmatch(shard.name):
+        raise ValueError(f"{str(shard.name)[:40]!r} is not the name of a shard")
+    if not _is_count(shard.n_rows, _MOST_ROWS):
+        raise ValueError(f"{shard.name} has {str(shard.n_rows)[:20]} rows")
+    if not isinstance(shard.files, dict) or set(shard.files) != set(meta.columns):
+        raise ValueError(f"{shard.name} has other arrays than the store")
+    if not isinstance(shard.names, dict) or set(shard.names) != set(meta.name_types):
+        raise ValueError(f"{shard.name} has other names than the store")
+    for name, listed in shard.names.items():
+        _check_listed(listed, (meta.name_types[name],))
+
+
+def _check_listed(listed: Any, types: tuple[str, ...]) -> None:
+    """Check a list of different names."""
+    if not isinstance(listed, list) or _types(listed) not in types:
+        raise ValueError(f"names must be a list of {' or '.join(types)}")
+    if len(set(listed)) < len(listed):
+        raise ValueError("a name is listed twice")
+    if isinstance(listed[0], int):
+        if not -_LARGEST_INTEGER - 1 <= min(listed) <= max(listed) <= _LARGEST_INTEGER:
+            raise ValueError("an integer among the names has more than 64 bits")
+        return
+    try:
+        check_names(listed, "the list of names")
+    except InputError as error:
+        raise ValueError(str(error).rstrip(".")) from error
+
+
+def _is_count(value: Any, most: int, least: int = 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
