@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -35,8 +34,6 @@ from domaincal.data import CalibrationData
 from domaincal.data.fingerprint import fingerprint
 from domaincal.errors import InputError
 
-#: Names and types of learned attributes.
-LearnedTypes: TypeAlias = Mapping[str, type | tuple[type, ...]]
 #: Arrays with one entry for each row, or with a single entry shared by all rows.
 RowValues: TypeAlias = tuple[Any, ...]
 
@@ -65,13 +62,6 @@ class Calibrator(BaseEstimator, ABC):
     # scikit-learn treats every argument except X as metadata: here the first one is the data.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"logits": UNUSED}
     __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"logits": UNUSED}
-
-    #: Learned attributes that a model file holds.
-    _learned: ClassVar[LearnedTypes] = {
-        "n_classes_": int,
-        "data_fingerprint_": str,
-        "class_names_": (tuple, type(None)),
-    }
 
     n_classes_: int
     data_fingerprint_: str

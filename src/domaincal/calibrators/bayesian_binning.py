@@ -8,6 +8,7 @@ from scipy.special import gammaln
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.calibrators.score_calibrator import Scheme, ScoreCalibrator
 from domaincal.calibrators.score_maps import AveragedSteps, StepMap, midpoint_edges
+from domaincal.statistics.bin_sums import check_countable
 
 # Constants of the paper: the number of bins goes from n**(1/3) / 10 to 10 n**(1/3), and the priors
 # of all bins together have the weight of two rows.
@@ -64,6 +65,7 @@ class BayesianBinning(ScoreCalibrator):
         ordered = scores[order]
         w = np.ones(len(scores)) if weight is None else weight[order]
         cumulated_rows, cumulated_hits = np.cumsum(w), np.cumsum(w * hits[order])
+        check_countable(cumulated_rows[-1], "BayesianBinning")
         counts = _bin_counts(ordered, cumulated_rows[-1])
         upper, values, log_scores = _binnings(counts, ordered, cumulated_rows, cumulated_hits)
         posterior = np.exp(log_scores - log_scores.max())
@@ -78,7 +80,8 @@ class BayesianBinning(ScoreCalibrator):
         for k, share in zip(kept, posterior, strict=True):
             binning = StepMap(np.concatenate([[0.0], upper[parts[k]]]), values[parts[k]])
             mean += share * binning(edges[1:])  # a bin includes its right edge
-        return AveragedSteps(edges, mean, counts[kept], posterior)
+        # Rounding can make the sum of the shares more than 1.
+        return AveragedSteps(edges, np.minimum(mean, 1.0), counts[kept], posterior)
 
 
 def _bin_counts(ordered: FloatArray, total_weight: float) -> IntArray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import check_domains
 from domaincal._warnings import warn_caller
 from domaincal._wording import few
-from domaincal.calibrators.base import LearnedTypes, TemperatureCalibrator
+from domaincal.calibrators.base import TemperatureCalibrator
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.notebook_view import draw_temperatures
 from domaincal.calibrators.temperature import bound_reasons, fit_pooled_temperature
@@ -63,15 +62,6 @@ class DomainCalibrator(TemperatureCalibrator):
     n_iter_ : int
         Number of passes over all rows to fit the T_k.
     """
-
-    _learned: ClassVar[LearnedTypes] = {
-        **TemperatureCalibrator._learned,
-        "temperature_": float,
-        "domain_temperatures_": pd.Series,
-        "domain_standard_errors_": pd.Series,
-        "used_domains_": np.ndarray,
-        "n_iter_": int,
-    }
 
     temperature_: float
     domain_temperatures_: pd.Series[float]

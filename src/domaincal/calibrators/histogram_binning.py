@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from domaincal._typing import Array, FloatArray
-from domaincal._validation import check_count, check_option
+from domaincal._validation import check_n_bins, check_option
 from domaincal.calibrators.score_calibrator import Scheme, ScoreCalibrator
 from domaincal.calibrators.score_maps import StepMap, midpoint_edges
 from domaincal.kernels import dispatch
@@ -68,5 +68,5 @@ class HistogramBinning(ScoreCalibrator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_count(self.n_bins, "n_bins")
+        check_n_bins(self.n_bins)
         check_option(self.strategy, "strategy", STRATEGIES)

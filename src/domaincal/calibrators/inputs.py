@@ -9,7 +9,7 @@ import pandas as pd
 
 from domaincal._tensors import select_columns
 from domaincal._typing import Array, FloatArray
-from domaincal._validation import check_class_columns, column_names
+from domaincal._validation import check_class_columns, check_names, column_names
 from domaincal._wording import few
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
@@ -96,9 +96,10 @@ def check_same_classes(fitted: tuple[str, ...] | None, given: tuple[str, ...] | 
 
 
 def check_feature_names(names: tuple[str, ...]) -> None:
-    """Raise InputError if two features have the same name."""
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
+    """Raise InputError if two features have the same name, or one a name that no file can hold."""
+    check_names(names, "the names of the features")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"features have the column {twice!r} twice; rename one of them.")
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_finite_logits
-from domaincal.calibrators.base import LearnedTypes, TemperatureCalibrator
+from domaincal.calibrators.base import TemperatureCalibrator
 from domaincal.calibrators.inputs import TrainingRows
 
 
@@ -31,7 +29,7 @@ class MaxSoftmax(TemperatureCalibrator):
     array([0.5])
     """
 
-    _learned: ClassVar[LearnedTypes] = {**TemperatureCalibrator._learned, "temperature_": float}
+    temperature_: float
 
     def _learn(self, rows: TrainingRows) -> None:
         check_finite_logits(rows.logits)

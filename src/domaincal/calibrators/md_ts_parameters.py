@@ -9,7 +9,7 @@ from sklearn.base import is_regressor
 
 from domaincal._validation import check_count, check_number, check_option, check_random_state
 from domaincal.calibrators.heads import HEADS
-from domaincal.calibrators.temperature_target import TARGETS
+from domaincal.calibrators.temperature_target import TARGETS, TEMPERATURE_RANGE
 from domaincal.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,9 +61,13 @@ def _check_clip(clip: Any) -> None:
     if clip is None or (isinstance(clip, str) and clip == "auto"):
         return
     pair = isinstance(clip, tuple | list) and len(clip) == 2
-    pair = pair and all(isinstance(end, int | float | np.number) for end in clip)
-    if not (pair and 0.0 < clip[0] < clip[1] < np.inf):
-        raise InputError(f"clip must be 'auto', None or a pair 0 < low < high, got {clip!r}.")
+    pair = pair and all(isinstance(end, int | float | np.integer | np.floating) for end in clip)
+    smallest, largest = TEMPERATURE_RANGE
+    if not (pair and smallest <= clip[0] < clip[1] <= largest):
+        raise InputError(
+            f"clip must be 'auto', None or a pair 0 < low < high (from {smallest:g} to "
+            f"{largest:g}), got {clip!r}."
+        )
 
 
 def _has_head(calibrator: MultiDomainTemperatureScaling, name: str) -> bool:

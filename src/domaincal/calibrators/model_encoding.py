@@ -5,25 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array
-from domaincal.calibrators.heads import KernelMap, NeighbourMap
-from domaincal.calibrators.score_maps import AveragedSteps, LineMap, StepMap
-from domaincal.calibrators.temperature_target import TemperatureTarget
+from domaincal.calibrators.base import Calibrator
+from domaincal.calibrators.learned_state import TABLE, learned_values
 from domaincal.errors import InputError
-from domaincal.statistics import LinearMap
 
 # Dataclasses that a file may contain. The table is fixed: a file cannot import anything else.
-_PARTS: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (LinearMap, KernelMap, NeighbourMap, StepMap, AveragedSteps, LineMap,
-                TemperatureTarget)
-}  # fmt: skip
+_PARTS: dict[str, type] = {cls.__name__: cls for cls in TABLE if not issubclass(cls, Calibrator)}
 
 
 def encode(value: Any, name: str, tensors: dict[str, Array]) -> Any:
@@ -65,7 +58,8 @@ def encode(value: Any, name: str, tensors: dict[str, Array]) -> Any:
     if isinstance(value, pd.DataFrame):
         return {"frame": {str(key): encode_part(value[key].to_numpy(), key) for key in value}}
     if type(value).__name__ in _PARTS:
-        encoded = {f.name: encode_part(getattr(value, f.name), f.name) for f in fields(value)}
+        names = learned_values(type(value))
+        encoded = {name: encode_part(getattr(value, name), name) for name in names}
         return {"part": type(value).__name__, "fields": encoded}
     raise InputError(
         f"{name}={value!r} cannot be saved: model files hold numbers and text only; use a "
@@ -73,8 +67,12 @@ def encode(value: Any, name: str, tensors: dict[str, Array]) -> Any:
     )
 
 
-def decode(value: Any, tensors: Mapping[str, Array]) -> Any:
-    """Inverse of :func:`encode`; raises ValueError or KeyError for other contents."""
+def decode(value: Any, tensors: dict[str, Array]) -> Any:
+    """Inverse of :func:`encode`; raises ValueError or KeyError for other contents.
+
+    Tensors are taken out of ``tensors``: a file that names one of them many times would fill the
+    memory with its copies.
+    """
     if isinstance(value, list):
         return [decode(part, tensors) for part in value]
     if not isinstance(value, dict):
@@ -89,15 +87,39 @@ def decode(value: Any, tensors: Mapping[str, Array]) -> Any:
     if tag == "dict":
         return {key: decode(part, tensors) for key, part in content.items()}
     if tag == "tensor":
-        return tensors[content]
+        return tensors.pop(content)
     if tag == "texts":
-        return np.array(content, dtype=str)
+        return _texts(content)
     if tag == "series":
-        index = pd.Index(decode(content["index"], tensors), name=content["index_name"])
-        return pd.Series(decode(content["values"], tensors), index=index, name=content["name"])
+        index, values = (_column(content[key], tensors) for key in ("index", "values"))
+        return pd.Series(
+            values, index=pd.Index(index, name=content["index_name"]), name=content["name"]
+        )
     if tag == "frame":
-        return pd.DataFrame({key: decode(part, tensors) for key, part in content.items()})
+        return pd.DataFrame({key: _column(part, tensors) for key, part in content.items()})
     raise ValueError(f"unknown content {tag!r}")
+
+
+def parse_header(text: str) -> Any:
+    """Content of a JSON text; raises ValueError for a key that occurs twice.
+
+    Examples
+    --------
+    >>> parse_header('{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    ...
+    ValueError: the key 'a' occurs twice
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise ValueError(f"the key {key[:40]!r} occurs twice")
+            found[key] = value
+        return found
+
+    return json.loads(text, object_pairs_hook=unique)
 
 
 def checksum(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> str:
@@ -110,9 +132,25 @@ def checksum(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> str:
     return digest.hexdigest()
 
 
-def _decode_part(name: str, encoded: Mapping[str, Any], tensors: Mapping[str, Array]) -> Any:
+def _decode_part(name: str, encoded: Mapping[str, Any], tensors: dict[str, Array]) -> Any:
     cls = _PARTS[name]
-    decoded = {key: decode(part, tensors) for key, part in encoded.items()}
-    if set(decoded) != {f.name for f in fields(cls)}:
+    if set(encoded) != set(learned_values(cls)):
         raise ValueError(f"incomplete {name}")
-    return cls(**decoded)
+    return cls(**{key: decode(part, tensors) for key, part in encoded.items()})
+
+
+def _texts(content: Any) -> Array:
+    """Array of texts; as objects, because a fixed width would be that of the longest text."""
+    if not (isinstance(content, list) and all(isinstance(text, str) for text in content)):
+        raise ValueError("texts that are not a list of texts")
+    texts = np.empty(len(content), object)
+    texts[:] = content
+    return texts
+
+
+def _column(encoded: Any, tensors: dict[str, Array]) -> Array:
+    """Array of one dimension; pandas would repeat a single number, and fill the memory with it."""
+    values = decode(encoded, tensors)
+    if not (isinstance(values, np.ndarray) and values.ndim == 1):
+        raise ValueError("a column that is not an array")
+    return values

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from domaincal._files import decoding, read_tensors, write_tensors
 from domaincal._typing import Array
 from domaincal.calibrators.base import Calibrator
 from domaincal.calibrators.heads import RegressorMap
-from domaincal.calibrators.model_encoding import checksum, decode, encode
+from domaincal.calibrators.learned_state import check_state, learned_values
+from domaincal.calibrators.model_encoding import checksum, decode, encode, parse_header
 from domaincal.calibrators.registry import METHODS
 from domaincal.errors import FileFormatError, InputError
 
@@ -51,6 +50,13 @@ def save_calibrator(calibrator: Calibrator, path: str | os.PathLike[str]) -> Non
             f"head={getattr(calibrator, 'head', None)!r} cannot be saved: model files hold numbers "
             "and text, not Python objects; use the name of a head, such as 'ridge'."
         )
+    calibrator._check_parameters()
+    try:
+        check_state(calibrator)
+    except ValueError as error:
+        raise InputError(
+            f"{type(calibrator).__name__} cannot be saved: {error}; fit it again."
+        ) from error
     tensors: dict[str, Array] = {}
     header = {
         "format": FORMAT,
@@ -62,7 +68,8 @@ def save_calibrator(calibrator: Calibrator, path: str | os.PathLike[str]) -> Non
             for name, value in calibrator.get_params(deep=False).items()
         },
         "learned": {
-            name: encode(getattr(calibrator, name), name, tensors) for name in calibrator._learned
+            name: encode(getattr(calibrator, name), name, tensors)
+            for name in learned_values(type(calibrator))
         },
     }
     header["sha256"] = checksum(header, tensors)
@@ -109,18 +116,19 @@ def load(path: str | os.PathLike[str]) -> Any:
             "calibrator.save(path)."
         )
     with decoding(path, "save the calibrator again"):
-        header = json.loads(text)
+        header = parse_header(text)
         _check_version(header, path)
         if header.pop("sha256") != checksum(header, tensors):
             raise ValueError("wrong checksum")
-        calibrator = _restore(header, tensors)
-        _check_prediction(calibrator)
-        return calibrator
+        try:
+            return _restore(header, tensors)
+        except InputError as error:  # of a parameter or a name: the file is wrong, not the user
+            raise ValueError(str(error).removesuffix(".")) from error
 
 
 def _check_version(header: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     file_format, file_version = header["format"], header["version"]
-    if file_format != FORMAT or not isinstance(file_version, int) or file_version < 1:
+    if file_format != FORMAT or type(file_version) is not int or file_version < 1:
         raise ValueError(f"format {file_format!r}, version {file_version!r}")
     if file_version > VERSION:
         raise FileFormatError(
@@ -129,8 +137,8 @@ def _check_version(header: Mapping[str, Any], path: str | os.PathLike[str]) -> N
         )
 
 
-def _restore(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Calibrator:
-    """Calibrator with the parameters and learned values of a header."""
+def _restore(header: Mapping[str, Any], tensors: dict[str, Array]) -> Calibrator:
+    """Calibrator with the parameters and learned values of a header, which are checked."""
     if header["class"] not in _CLASSES:
         raise ValueError(f"unknown class {header['class']!r}")
     cls = _CLASSES[header["class"]]
@@ -140,40 +148,19 @@ def _restore(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Calibra
         raise ValueError(f"{cls.__name__} has no parameter {min(unknown)!r}")
     # Parameters added after the file was written have defaults that keep its meaning.
     calibrator.set_params(**{k: decode(v, tensors) for k, v in header["parameters"].items()})
-    learned = dict(header["learned"])
+    calibrator._check_parameters()
+    learned, names = dict(header["learned"]), learned_values(cls)
     if header["version"] == 1:
-        learned = _upgrade_from_version_1(learned, cls)
-    if set(learned) != set(cls._learned):
-        different = min(set(learned) ^ set(cls._learned))
+        learned = _upgrade_from_version_1(learned, names)
+    if set(learned) != set(names):
+        different = min(set(learned) ^ set(names))
         raise ValueError(f"{different} is missing, or is not an attribute of {cls.__name__}")
-    for name, expected in cls._learned.items():
-        value = decode(learned[name], tensors)
-        if not isinstance(value, expected):
-            raise ValueError(f"{name} is a {type(value).__name__}")
-        setattr(calibrator, name, value)
+    for name in names:
+        setattr(calibrator, name, decode(learned[name], tensors))
+    check_state(calibrator)
     return calibrator
 
 
-def _upgrade_from_version_1(learned: Mapping[str, Any], cls: type[Calibrator]) -> dict[str, Any]:
-    new = {name: value for name, value in _NEW_IN_VERSION_2.items() if name in cls._learned}
+def _upgrade_from_version_1(learned: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
+    new = {name: value for name, value in _NEW_IN_VERSION_2.items() if name in names}
     return {**new, **{_RENAMED_IN_VERSION_2.get(name, name): v for name, v in learned.items()}}
-
-
-def _check_prediction(calibrator: Calibrator) -> None:
-    """Raise ValueError if the learned values do not fit together: predict one row."""
-    n_classes = calibrator.n_classes_
-    if calibrator.class_names_ is not None and len(calibrator.class_names_) != n_classes:
-        raise ValueError(f"{len(calibrator.class_names_)} class names for {n_classes} classes")
-    if not getattr(calibrator, "temperature_", 1.0) > 0:
-        raise ValueError("the temperature is not positive")
-    domains = getattr(calibrator, "domain_temperatures_", pd.Series([1.0])).index[:1]
-    try:
-        confidence = calibrator.predict_confidence(
-            np.zeros((1, n_classes)),
-            features=np.zeros((1, getattr(calibrator, "_n_features", 1))),
-            domains=domains.to_numpy(),
-        )
-    except InputError as error:  # the row is valid, so the file is not
-        raise ValueError(str(error)) from error
-    if not (confidence.shape == (1,) and 0.0 <= confidence[0] <= 1.0):
-        raise ValueError("its predictions are not probabilities")

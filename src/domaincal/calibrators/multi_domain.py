@@ -3,7 +3,8 @@
 # Short signatures in help(): annotations stay text.
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,6 @@ from domaincal._validation import (
     non_finite_features_error,
     non_finite_logits_error,
 )
-from domaincal.calibrators.base import LearnedTypes
 from domaincal.calibrators.domain_calibrator import DomainCalibrator, DomainFit
 from domaincal.calibrators.head_warnings import (
     warn_of_no_domain,
@@ -27,8 +27,6 @@ from domaincal.calibrators.heads import (
     Head,
     HeadFit,
     HeadProblem,
-    KernelMap,
-    NeighbourMap,
     fit_head,
 )
 from domaincal.calibrators.heads.grid_search import empty_search
@@ -146,18 +144,15 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
     True
     """
 
-    _learned: ClassVar[LearnedTypes] = {
-        **DomainCalibrator._learned,
-        "clip_": tuple,
-        "head_": (LinearMap, KernelMap, NeighbourMap),
-        "head_parameters_": dict,
-        "head_search_": pd.DataFrame,
-        "head_rows_": int,
-        "feature_columns_": (tuple, type(None)),
-        "_n_features": int,
-        "_uses_logits": bool,
-        "_temperature_target": TemperatureTarget,
-    }
+    clip_: tuple[float, float]
+    head_: Callable[[FeatureMatrix], FloatArray]
+    head_parameters_: dict[str, float]
+    head_search_: pd.DataFrame
+    head_rows_: int
+    feature_columns_: tuple[str, ...] | None
+    _n_features: int
+    _uses_logits: bool
+    _temperature_target: TemperatureTarget
 
     def __init__(
         self,

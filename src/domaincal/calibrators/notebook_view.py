@@ -49,7 +49,8 @@ def draw_temperatures(
     order = np.argsort(temperatures, kind="stable")
     if len(order) > MAX_DOTS:
         order = order[np.linspace(0, len(order) - 1, MAX_DOTS).round().astype(int)]
-    t, half = temperatures[order], 1.96 * np.nan_to_num(errors[order])
+    # Beyond 25 an interval is as wide as the drawing, and exp would overflow.
+    t, half = temperatures[order], 1.96 * np.minimum(np.nan_to_num(errors[order]), 25.0)
     ends = np.log(np.concatenate([t * np.exp(-half), t * np.exp(half), [pooled]]))
     # A single wide interval must not compress all others.
     low, high = np.clip([ends.min(), ends.max()], np.log(t.min() / 2), np.log(t.max() * 2))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_option, non_finite_logits_error
-from domaincal.calibrators.base import Calibrator, LearnedTypes, RowValues
+from domaincal.calibrators.base import Calibrator, RowValues
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.notebook_view import draw_maps
 from domaincal.calibrators.score_maps import LineMap, ScoreMap
@@ -41,8 +41,6 @@ class ScoreCalibrator(Calibrator):
 
     Subclasses implement ``_fit_map``, which fits one map.
     """
-
-    _learned: ClassVar[LearnedTypes] = {**Calibrator._learned, "maps_": list}
 
     scheme: Scheme
     maps_: list[ScoreMap]

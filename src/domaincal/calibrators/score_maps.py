@@ -76,7 +76,8 @@ class LineMap:
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Interpolated value of each score."""
-        return np.interp(scores, self.points, self.values)
+        # Rounding can leave the values; points that are very close give an infinite slope.
+        return np.clip(np.interp(scores, self.points, self.values), 0.0, 1.0)
 
 
 ScoreMap = StepMap | LineMap

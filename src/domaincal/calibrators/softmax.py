@@ -15,6 +15,7 @@ _BETA_ONE = np.ones(1)
 
 def confidences_at(z: Array, beta: FloatArray) -> FloatArray:
     """Largest probability of each row of ``softmax(beta * z)``; beta has shape (n,) or (1,)."""
+    beta = _in_precision(beta, z)
     if on_device(z):
         confidences = torch_kernels.top_label(z.tensor, z.send(beta))[0]
         if not bool(confidences.isfinite().all()):
@@ -35,6 +36,7 @@ def confidences_at(z: Array, beta: FloatArray) -> FloatArray:
 
 def probabilities_at(z: Array, beta: FloatArray) -> Array:
     """``softmax(beta * z)`` of each row; beta has shape (n,) or (1,)."""
+    beta = _in_precision(beta, z)
     if on_device(z):
         probabilities, finite = torch_kernels.softmax(z.tensor, z.send(beta))
         if not finite:
@@ -101,6 +103,12 @@ def probability_dtype(z: Array) -> type[np.floating]:
     """float32 for float16 and float32 logits, otherwise float64."""
     single = z.dtype.kind == "f" and z.dtype.itemsize <= 4
     return np.float32 if single else np.float64
+
+
+def _in_precision(beta: FloatArray, z: Array) -> FloatArray:
+    """Beta, limited to half the largest number of the precision that kernels use for z."""
+    # Infinite in float32, it would give the largest logit 0 * inf. Kernels multiply by log2(e).
+    return np.minimum(beta, 0.5 * float(np.finfo(probability_dtype(z)).max))
 
 
 def _block_probabilities(z: Array, confidences: FloatArray, predicted: Array) -> FloatArray:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._warnings import warn_caller
-from domaincal.calibrators.base import LearnedTypes, TemperatureCalibrator
+from domaincal.calibrators.base import TemperatureCalibrator
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.errors import BoundaryWarning
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
@@ -41,12 +39,9 @@ class TemperatureScaling(TemperatureCalibrator):
     True
     """
 
-    _learned: ClassVar[LearnedTypes] = {
-        **TemperatureCalibrator._learned,
-        "temperature_": float,
-        "standard_error_": float,
-        "n_iter_": int,
-    }
+    temperature_: float
+    standard_error_: float
+    n_iter_: int
 
     def _learn(self, rows: TrainingRows) -> None:
         fit = fit_pooled_temperature(rows)

@@ -18,6 +18,8 @@ Clip = Literal["auto"] | tuple[float, float] | None
 #: With ``clip="auto"``, the limits are the smallest T_k divided and the largest T_k multiplied by
 #: this factor.
 AUTO_CLIP_FACTOR = 4.0
+#: Temperatures of every fit lie far inside: logits must have a finite square that is not 0.
+TEMPERATURE_RANGE = (1e-200, 1e200)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,12 @@ from domaincal.calibrators.heads.huber import fit_huber
 from domaincal.calibrators.heads.kernel_ridge import KernelMap, fit_kernel_ridge
 from domaincal.calibrators.heads.linear import fit_ols, fit_ridge
 from domaincal.calibrators.heads.neighbours import NeighbourMap, fit_neighbours
-from domaincal.calibrators.heads.regression_problem import SEARCH_ROWS, HeadFit, HeadProblem
+from domaincal.calibrators.heads.regression_problem import (
+    LARGEST_FEATURE,
+    SEARCH_ROWS,
+    HeadFit,
+    HeadProblem,
+)
 from domaincal.calibrators.heads.regressor import RegressorMap, fit_regressor
 
 Head = Literal["ols", "ridge", "huber", "krr", "knn"]
@@ -16,6 +21,7 @@ HEADS = ("ols", "ridge", "huber", "krr", "knn")
 
 __all__ = [
     "HEADS",
+    "LARGEST_FEATURE",
     "SEARCH_ROWS",
     "Head",
     "HeadFit",

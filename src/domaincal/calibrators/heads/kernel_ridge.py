@@ -16,7 +16,8 @@ from domaincal.calibrators.heads.block_predictions import predict_blocks, predic
 from domaincal.calibrators.heads.grid_search import search_candidates
 from domaincal.calibrators.heads.regression_problem import SEARCH_ROWS, HeadFit, HeadProblem
 from domaincal.kernels import torch_maps
-from domaincal.statistics.blocks import Workers, one_blas_thread, row_blocks
+from domaincal.statistics.blas_threads import one_blas_thread
+from domaincal.statistics.blocks import Workers, row_blocks
 from domaincal.statistics.positive_definite import solve_positive_definite
 
 #: Candidates for alpha divided by the number of rows: the penalty of the mean squared residual.
@@ -29,6 +30,8 @@ SINGLE_PRECISION_ABOVE = 4096
 _DEFAULT_CANDIDATE = (0.25, 1e-3)
 # Size of the kernel between a block of rows and all reference rows; fits into the cache.
 _BLOCK_BYTES = 1 << 22
+# Mean squared distance of two rows below which they count as identical.
+_SMALLEST_UNIT = 1e-298
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +73,8 @@ class GaussianKernel:
 
     def __init__(self, rows: Array, gamma: float) -> None:
         self._centre = rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
-        self._root = np.sqrt(2.0 * gamma).astype(rows.dtype)
+        root = min(float(np.sqrt(2.0 * gamma)), float(np.finfo(rows.dtype).max))
+        self._root = rows.dtype.type(root)
         y, squares = self._scaled(rows)
         self._right = np.concatenate([y, np.ones_like(squares), squares], axis=1).T
 
@@ -78,11 +82,18 @@ class GaussianKernel:
         """Kernel between each given row and each reference row."""
         scaled, squares = self._scaled(x)
         k = np.concatenate([scaled, squares, np.ones_like(squares)], axis=1) @ self._right
+        np.minimum(k, 0.0, out=k)  # the rounding of large squares could make it positive
         return np.asarray(np.exp(k, out=k))
 
     def _scaled(self, x: Array) -> tuple[Array, Array]:
-        scaled = (x - self._centre).astype(self._centre.dtype) * self._root
-        return scaled, -0.5 * np.einsum("ij,ij->i", scaled, scaled)[:, None]
+        with np.errstate(over="ignore"):
+            scaled = (x - self._centre).astype(self._centre.dtype) * self._root
+            squares = -0.5 * np.einsum("ij,ij->i", scaled, scaled)[:, None]
+        limit = -np.finfo(squares.dtype).max / 8  # sums of squares and products stay finite
+        far = ~(squares[:, 0] > limit)
+        if far.any():  # too far to be squared: the kernel is 0
+            scaled[far], squares[far] = 0.0, limit
+        return scaled, squares
 
 
 def fit_kernel_ridge(problem: HeadProblem, *, max_rows: int, nystroem: int | None) -> HeadFit:
@@ -206,4 +217,5 @@ def _mean_squared_distance(problem: HeadProblem, rows: IntArray) -> float:
         unit = 2.0 * float(variance.sum())
     if not np.isfinite(unit):
         raise non_finite_features_error(problem.features)
-    return unit if unit > 0 else 1.0
+    # Squares of tiny numbers are rounded to 0, or to a unit whose reciprocal is infinite.
+    return unit if unit > _SMALLEST_UNIT else 1.0

@@ -13,6 +13,8 @@ from domaincal.calibrators.heads.block_predictions import predict_blocks, predic
 from domaincal.calibrators.heads.grid_search import assign_folds, search_candidates
 from domaincal.calibrators.heads.regression_problem import HeadFit, HeadProblem
 from domaincal.kernels import torch_maps
+from domaincal.statistics.blas_threads import one_blas_thread
+from domaincal.statistics.blocks import run_in_new_thread
 from domaincal.statistics.normal_equations import feature_blocks
 
 #: Candidates for the number of neighbours; those above the number of rows are left out.
@@ -45,10 +47,11 @@ class NeighbourMap:
         regressor.fit(self.rows, self.targets)
 
         def predict(x: Array) -> Array:
-            return np.asarray(regressor.predict(x))
+            return np.asarray(run_in_new_thread(lambda: regressor.predict(x)))
 
         blocks = feature_blocks(*features.shape)
-        return predict_blocks(predict, features, blocks, dtype=self.rows.dtype)
+        with one_blas_thread():  # scikit-learn sets the same limit, but not for several threads
+            return predict_blocks(predict, features, blocks, dtype=self.rows.dtype)
 
 
 def fit_neighbours(problem: HeadProblem, *, max_rows: int) -> HeadFit:
@@ -81,6 +84,8 @@ def _predict_candidates(
             lambda rows: means(rows, numbers), problem.features[test], reference=x
         )
     search = NearestNeighbors(n_neighbors=numbers[-1], algorithm="brute").fit(x)
-    nearest = search.kneighbors(problem.host_features(test), return_distance=False)
+    tested = problem.host_features(test)
+    with one_blas_thread():
+        nearest = run_in_new_thread(lambda: search.kneighbors(tested, return_distance=False))
     sums = np.cumsum(targets[nearest], axis=1)
     return np.stack([sums[:, n - 1] / n for n in numbers], axis=1)

@@ -15,6 +15,8 @@ from domaincal.errors import InputError
 
 #: Maximum number of rows of a search that fits every candidate.
 SEARCH_ROWS = 2000
+#: Largest feature that heads can square: sums of squares stay below the largest float64.
+LARGEST_FEATURE = 1e150
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +103,10 @@ class HeadProblem:
 
     def host_features(self, rows: IntArray) -> Array:
         """Features of the given rows as a numpy array of float32 or float64."""
-        return self._check_finite(as_floats(np.asarray(self.features[rows])))
+        return self._check_size(as_floats(np.asarray(self.features[rows])))
 
-    def _check_finite(self, x: Array) -> Array:
-        if not np.isfinite(x).all():
+    def _check_size(self, x: Array) -> Array:
+        if not (np.abs(x) <= np.float64(LARGEST_FEATURE)).all():  # False for NaN, too
             raise non_finite_features_error(self.features)
         return x
 
