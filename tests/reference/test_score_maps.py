@@ -218,9 +218,9 @@ def test_blocks_of_single_precision_logits_give_the_result_of_the_whole(make):
 
 
 def test_the_number_of_binnings_is_limited_by_the_scores():
-    """A total weight of 5e12 would need 170,000 binnings."""
+    """A total weight of 5e11 would need 79,000 binnings."""
     z, y = _problem(0, n=50)
-    fitted = dc.BayesianBinning().fit(z, y, sample_weight=np.full(50, 1e11))
+    fitted = dc.BayesianBinning().fit(z, y, sample_weight=np.full(50, 1e10))
     assert fitted.maps_[0].n_bins.max() <= 50
 
 

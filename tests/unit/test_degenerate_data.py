@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import domaincal as dc
-from support import CALIBRATORS, fit, probabilities, small_domains, temperatures
+from support import CALIBRATORS, SLOW_TO_FIT, fit, probabilities, small_domains, temperatures
 
 DATA = small_domains()
 N = len(DATA)
@@ -146,3 +146,47 @@ def test_a_warning_points_to_the_line_that_called_domaincal(call):
         call()
     assert caught
     assert {warning.filename for warning in caught} == {__file__}
+
+
+#: Why a calibrator depends on the unit of the weights.
+COUNTS_ROWS = {
+    "md-ts-ridge-fixed": "alpha has the unit of the weights, as in scikit-learn",
+    "bbq": "the posterior of a bin depends on its number of rows",
+    "bbq-rest": "the posterior of a bin depends on its number of rows",
+}
+WEIGHT = np.random.default_rng(3).uniform(0.5, 2.0, N)
+
+
+@pytest.mark.filterwarnings("ignore::domaincal.errors.DomaincalWarning")
+@pytest.mark.parametrize("name", sorted({*CALIBRATORS} - {*COUNTS_ROWS, *SLOW_TO_FIT}))
+def test_the_unit_of_the_weights_changes_nothing(name):
+    few = DATA.select(np.arange(N) % 4 == 0)
+    weight = WEIGHT[: len(few)]
+    expected = probabilities(fit(CALIBRATORS[name](), few, sample_weight=weight), few)
+    for unit in (1e-100, 1e89):
+        found = probabilities(fit(CALIBRATORS[name](), few, sample_weight=weight * unit), few)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::domaincal.errors.DomaincalWarning")
+@pytest.mark.parametrize("name", ["domain-ts", "md-ts-equal", "md-ts-krr", "isotonic"])
+def test_weights_of_very_different_size_give_finite_numbers(name):
+    """For kernel ridge, whose penalty is divided by the weights, too."""
+    for tiny in (np.arange(N) % 2 == 0, DATA.domains == "domain-2"):
+        fitted = fit(CALIBRATORS[name](), DATA, sample_weight=np.where(tiny, 1e-119, 1e95))
+        assert np.isfinite(probabilities(fitted, DATA)).all()
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e-15, 1e15, 1e89])
+def test_bayesian_binning_takes_weights_that_can_be_rows(unit):
+    fit(dc.BayesianBinning(), DATA, sample_weight=WEIGHT)
+    with pytest.raises(dc.errors.InputError, match=r"weight of 2 as two rows.*scale the weights"):
+        fit(dc.BayesianBinning(), DATA, sample_weight=WEIGHT * unit)
+
+
+@pytest.mark.parametrize(("size", "weight"), [(1e150, 1e90), (1e154, None), (1e200, None)])
+def test_logits_too_large_for_their_sums_are_an_error(kernel, size, weight):
+    """Not a warning of numpy, nor a temperature from sums that are infinite."""
+    weights = None if weight is None else np.full(N, weight)
+    with pytest.raises(dc.errors.InputError, match="too large for their precision"):
+        dc.TemperatureScaling().fit(DATA.logits * size, DATA.labels, sample_weight=weights)

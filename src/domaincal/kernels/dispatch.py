@@ -22,8 +22,15 @@ _LOG2_E = 1.4426950408889634
 
 
 def use_compiled(n_elements: int) -> bool:
-    """Whether the compiled kernels are faster for an input of this many numbers."""
-    return n_elements >= COMPILED_FROM
+    """Whether the compiled kernels are faster for an input of this many numbers.
+
+    They are not used if the compiler is switched off (``NUMBA_DISABLE_JIT=1``).
+    """
+    if n_elements < COMPILED_FROM:
+        return False
+    import numba
+
+    return not getattr(numba.config, "DISABLE_JIT", False)
 
 
 def _compiled() -> ModuleType:

@@ -7,14 +7,17 @@ from typing import Any
 
 import numba
 
+from domaincal.kernels.numba_cache import kernel_cache
+
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """``numba.njit`` without the GIL, and with a disk cache if a folder for it is writable."""
+    """``numba.njit`` without the GIL, and with a disk cache if there is a safe folder for it."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        try:
-            return numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
-        except RuntimeError:  # neither the package folder nor the user's cache is writable
-            return numba.njit(nogil=True, error_model="numpy", **options)(function)
+        kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
+        cache = kernel_cache(function)
+        if cache is not None and hasattr(kernel, "_cache"):
+            kernel._cache = cache
+        return kernel
 
     return decorate

@@ -6,8 +6,7 @@ bits. Totals are float64. The terms of a row do not depend on its position in a 
 infinite logit makes the sums of its row NaN, so that callers need no separate check.
 
 numba does not vectorise ``exp`` or the maximum of floats, and it has no float16. The first half of
-this file replaces them. All kernels are in one file because the cache of numba only notices changes
-in the file of a kernel.
+this file replaces them.
 """
 
 from __future__ import annotations

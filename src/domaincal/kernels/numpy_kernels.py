@@ -43,13 +43,14 @@ def temperature_sums(
         average = d.mean(axis=0)
         np.square(d, out=d)
         spread = np.sqrt(np.maximum(d.mean(axis=0) - average * average, 0.0))
-    terms = np.stack([np.ones(n), np.log(norm) - beta * label, slope, variance, slope**2, spread])
-    if weight.size:
-        terms *= weight
-    if np.isnan(beta).any():
-        terms[:, np.broadcast_to(np.isnan(beta), n)] = 0.0
-    if not domain.size:
-        return np.asarray(terms.sum(axis=1)[None, :])
+        nll = np.log(norm) - beta * label
+        terms = np.stack([np.ones(n), nll, slope, variance, slope**2, spread])
+        if weight.size:
+            terms *= weight
+        if np.isnan(beta).any():
+            terms[:, np.broadcast_to(np.isnan(beta), n)] = 0.0
+        if not domain.size:
+            return np.asarray(terms.sum(axis=1)[None, :])
     return np.stack([np.bincount(domain, term, minlength=n_domains) for term in terms], axis=1)
 
 
@@ -62,7 +63,7 @@ def top_label(logits: Array, beta: FloatArray) -> tuple[FloatArray, IntArray]:
     predicted = d.argmax(axis=1)
     with np.errstate(invalid="ignore", over="ignore"):
         d -= d.max(axis=1, keepdims=True)
-    confidence = 1.0 / np.exp(beta[:, None] * d).sum(axis=1)
+        confidence = 1.0 / np.exp(beta[:, None] * d).sum(axis=1)
     return np.where(np.isfinite(d).all(axis=1), confidence, np.nan), predicted
 
 

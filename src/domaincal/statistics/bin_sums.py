@@ -12,8 +12,8 @@ from scipy.special import gammaln, xlog1py, xlogy
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import (
     check_confidences,
-    check_count,
     check_hits,
+    check_n_bins,
     check_number,
     check_option,
     check_sample_weight,
@@ -31,6 +31,8 @@ STRATEGIES = ("uniform", "quantile")
 #: Number of bins for the smooth error, and the smallest number that it accepts.
 SMOOTH_BINS = 1 << 14
 _FEWEST_SMOOTH_BINS = 1000
+#: Largest number of rows for which differences of logarithms of factorials are exact enough.
+MOST_ROWS = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,14 +208,25 @@ class BinSums:
                 f"{needed_by} needs whole numbers of rows, but sample_weight gives a bin "
                 f"{self.weight[fraction][0]:.4g}; use integer weights (repetitions), or ECE only."
             )
+        check_countable(self.n, needed_by)
         return self.weight
+
+
+def check_countable(n_rows: float, needed_by: str) -> None:
+    """Raise InputError if a total weight cannot be a number of rows."""
+    if 0.0 < n_rows < 1.0 or n_rows > MOST_ROWS:
+        raise InputError(
+            f"{needed_by} counts a weight of 2 as two rows, but sample_weight sums to "
+            f"{n_rows:.3g}, which is not between 1 and {MOST_ROWS:g}; scale the weights so that "
+            "they sum to the number of rows."
+        )
 
 
 def bin_edges(
     confidences: FloatArray, n_bins: int, strategy: str, weight: Array | None = None
 ) -> FloatArray:
     """Edges m / n_bins, or 0, the quantiles of the confidences, and 1."""
-    n_bins = check_count(n_bins, "n_bins")
+    n_bins = check_n_bins(n_bins)
     check_option(strategy, "strategy", STRATEGIES)
     edges = np.arange(n_bins + 1) / n_bins
     if strategy == "quantile":

@@ -9,12 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from functools import cache, reduce
+from functools import reduce
 from operator import add
-from typing import Any, TypeVar, cast
-
-from threadpoolctl import ThreadpoolController
+from typing import Any, TypeVar
 
 Result = TypeVar("Result", bound=Any)
 
@@ -43,21 +40,19 @@ def row_blocks(n_rows: int, row_bytes: int, block_bytes: int | None = None) -> l
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """Context manager that limits BLAS to one thread, for code that runs in worker threads.
+def run_in_new_thread(function: Callable[[], Result]) -> Result:
+    """Result of a function that uses OpenMP, in a new thread.
 
-    BLAS threads wait for each other by busy-waiting: on a busy machine they can take ten times as
-    long as a single thread.
+    The OpenMP runtime of GNU keeps its threads for the thread that started them. In a forked child
+    these threads are missing, and the thread that forked would wait for them without end.
+
+    Examples
+    --------
+    >>> run_in_new_thread(lambda: 1 + 1)
+    2
     """
-    return cast(AbstractContextManager[object], _blas_libraries().limit(limits=1))
-
-
-@cache
-def _blas_libraries() -> Any:
-    """Controller of the BLAS libraries of numpy and scipy; a search for them takes 10 ms."""
-    import scipy.linalg  # noqa: F401  (loads the library of scipy)
-
-    return ThreadpoolController().select(user_api="blas")
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
 
 
 class Workers:

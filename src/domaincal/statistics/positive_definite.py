@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from domaincal._typing import FloatArray
-from domaincal.statistics.blocks import one_blas_thread
+from domaincal.statistics.blas_threads import one_blas_thread
 
 #: A factorisation with two threads crashes in OpenBLAS 0.3.31 from about 16,400 rows on AVX-512
 #: machines (OpenMathLib/OpenBLAS#2562). One thread takes 3.7 s for 8,000 rows and 34 s for 17,000.

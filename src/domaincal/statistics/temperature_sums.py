@@ -139,12 +139,15 @@ class LabelledRows:
         reach = max(1, every // 4) if dispatch.reads_in_place(self.logits) else 1
         row_bytes = self.logits.shape[1] * self.logits.itemsize
         blocks = row_blocks(len(self.logits), row_bytes // reach)
-        with nullcontext(workers) if workers else Workers() as threads:
+        with (
+            nullcontext(workers) if workers else Workers() as threads,
+            np.errstate(over="ignore", invalid="ignore"),  # reported below
+        ):
             sums = threads.sum(block_sums, blocks)
         return self._checked(TemperatureSums(*sums.T))
 
     def _checked(self, sums: TemperatureSums) -> TemperatureSums:
-        if not (np.isfinite(sums.slope).all() and np.isfinite(sums.spread).all()):
+        if not all(np.isfinite(getattr(sums, f.name)).all() for f in fields(sums)):
             raise non_finite_logits_error(self.logits)
         return sums
 
