@@ -41,7 +41,11 @@ DIGITS = dc.experiments.read_experiment("digits-c")
 
 
 def _small(text):
-    return text.replace('{source = "digits-c"}', '{source = "digits-c", n_images = 24, n_jobs = 1}')
+    return text.replace('{source = "digits-c"}', '{source = "digits-c", n_images = 24}')
+
+
+def _load_in_one_process(random_state, *, n_jobs, **options):
+    return dc.vision.load_digits_c(random_state, n_jobs=1, **options)
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +56,12 @@ def made(tmp_path_factory):
     shipped = (files("domaincal.experiments") / "definitions/digits-c.toml").read_text()
     (folder / "small.toml").write_text(_small(shipped))
     before = dict(matplotlib.rcParams)
-    result = CliRunner().invoke(
-        main, ["reproduce", "all", "--experiment", str(folder / "small.toml"), "--repeats", "2",
-               "-o", str(folder / "out")],
-    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data_sources, "load_digits_c", _load_in_one_process)
+        result = CliRunner().invoke(
+            main, ["reproduce", "all", "--experiment", str(folder / "small.toml"), "--repeats",
+                   "2", "-o", str(folder / "out")],
+        )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert dict(matplotlib.rcParams) == before
     return folder / "out", result

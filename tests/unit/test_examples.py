@@ -92,7 +92,9 @@ def test_files_with_other_columns_or_names_are_errors(made_up):
 
 @pytest.mark.parametrize("name", ["wisdm", "fdu-mtl"])
 def test_the_experiments_run_on_the_real_data(name, shared_data, tmp_path):
-    experiment = dc.experiments.read_experiment(EXAMPLES / f"{name}.toml", data=shared_data)
+    experiment = dc.experiments.read_experiment(
+        EXAMPLES / f"{name}.toml", data=shared_data, allow_code=True
+    )
     small = replace(experiment, sources=experiment.sources[:1], repeats=1, splits=("row",))
     means = dc.experiments.run_experiment(small, tmp_path).means()
     assert set(means["kind"]) == {"InD", "OOD"}

@@ -64,9 +64,8 @@ def folder(tmp_path, data):
 
 def _run(folder, text=TOML, out="out", **options):
     (folder / "mine.toml").write_text(text)
-    return dc.experiments.run_experiment(
-        dc.experiments.read_experiment(folder / "mine.toml"), folder / out, **options
-    )
+    experiment = dc.experiments.read_experiment(folder / "mine.toml", allow_code=True)
+    return dc.experiments.run_experiment(experiment, folder / out, **options)
 
 
 def _rows(results, **values):
@@ -311,8 +310,12 @@ def test_another_version_of_domaincal_runs_all_trials_again(folder, monkeypatch)
     assert len(fits) == 20
 
 
-def test_files_of_earlier_versions_are_found_under_the_same_keys(tmp_path, monkeypatch):
-    """Names and keys as the first version of the cache wrote them, with bins and seed in TOML."""
+def test_results_are_found_under_the_same_keys(tmp_path, monkeypatch):
+    """Names and keys of version 3, with bins and seed in TOML.
+
+    Results of versions 1 and 2 have other names, and are run again: they have no checksum, so
+    that nothing proves their numbers.
+    """
     monkeypatch.setattr(result_cache, "version", lambda _: "1.0")
     logits = (np.arange(72).reshape(24, 3) * 7 % 11).astype(np.float64)
     data = dc.CalibrationData(
@@ -331,21 +334,22 @@ def test_files_of_earlier_versions_are_found_under_the_same_keys(tmp_path, monke
     results = _run(tmp_path, text)
     paths = sorted((tmp_path / "out/cells").iterdir())
     assert [path.name for path in paths] == [
-        "4acdbccaaeae1b8f634779cafd7f30d1.safetensors",
-        "f2746aee9f507ba1315a2a7c106415ed.safetensors",
+        "342ae3cb3088e0cc97d52a6376e959f3.safetensors",
+        "6ea5496c799667ea4d5fe9f9d0fe36c6.safetensors",
     ]
     tensors, texts = read_tensors(paths[0])
     assert {name: values.shape for name, values in tensors.items()} == {
         "bins": (4, 3, 12),
         "edges": (13,),
     }
-    assert (texts["format"], texts["version"]) == ("domaincal cell", "2")
-    assert set(texts) == {"format", "version", "key", "table", "provenance"}
+    assert (texts["format"], texts["version"]) == ("domaincal cell", "3")
+    assert set(texts) == {"format", "version", "key", "table", "provenance", "sha256"}
     assert texts["key"] == (
-        '{"bins": 12, "data": {"domains": "<U1 (24,) e012c82f", "labels": "int64 (24,) 02267a41", '
-        '"logits": "float64 (24, 3) d0a7e81e"}, "domaincal": "1.0", "method": {"code": null, '
-        '"text": "ts"}, "partition": {"ind": [], "min_rows": 5, "name": "drawn", "ood": [], '
-        '"random_ind": 2, "seed": 7}, "seed": 3, "split": "row", "version": "2"}'
+        '{"bins": 12, "data": {"domains": "strings (24,) e54afa4b", "labels": '
+        '"int64 (24,) 02267a41", "logits": "float64 (24, 3) d0a7e81e"}, "domaincal": "1.0", '
+        '"method": {"code": null, "text": "ts"}, "partition": {"ind": [], "min_rows": 5, '
+        '"name": "drawn", "ood": [], "random_ind": 2, "seed": 7}, "seed": 3, "split": "row", '
+        '"version": "3"}'
     )
     assert results.provenance["partitions"]["drawn"]["random_state"] == 7
 
@@ -363,7 +367,7 @@ def test_results_of_shipped_sources_are_found_under_the_same_keys(monkeypatch):
     )[3:]
     key = result_cache.trial_key(experiment, trial, experiment.sources[0].identity(3))
     path = result_cache.cache_path(Path(), key)
-    assert path.name == "1bd16d5e4a37331b097cb6bff216bcd3.safetensors"
+    assert path.name == "36f04b6917c857b946f69300e5086011.safetensors"
 
 
 def test_two_names_for_one_method_are_fitted_once(folder, monkeypatch):
@@ -405,8 +409,8 @@ def test_a_killed_run_continues(folder):
     (folder / "mortal.py").write_text(MORTAL)
     text = TOML.replace('TS = "ts"\n', 'TS = "mortal.py:Mortal"\n')
     (folder / "mine.toml").write_text(text)
-    command = [sys.executable, "-m", "domaincal", "reproduce", "summary", "--experiment",
-               folder / "mine.toml", "-o", folder / "out"]  # fmt: skip
+    command = [sys.executable, "-m", "domaincal", "reproduce", "summary", "--allow-code",
+               "--experiment", folder / "mine.toml", "-o", folder / "out"]  # fmt: skip
     killed = subprocess.run(command, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL
     kept = {p.name: p.stat().st_mtime_ns for p in (folder / "out/cells").glob("*.safetensors")}
@@ -533,7 +537,9 @@ def test_data_and_methods_of_a_user(folder):
         data = {a = {source = "own.py:load", rows = 40}, b = {source = "own.py:fixed"}}
         methods = {TS = "ts", half = "own.py:Half", same = "own.py:Half:factor=1.0"}
     """)
-    experiment = dc.experiments.read_experiment(folder / "mine.toml", data=folder / "elsewhere")
+    experiment = dc.experiments.read_experiment(
+        folder / "mine.toml", data=folder / "elsewhere", allow_code=True
+    )
     table = dc.experiments.run_experiment(experiment, folder / "out").table
     assert (table.query("network == 'a'")["n"] == 20).all()
     assert (table.query("network == 'b'")["n"] == 25).all()
@@ -576,7 +582,9 @@ def test_code_options_and_folders_of_a_source_are_part_of_the_key(folder):
             + option
             + "}"
         )
-        experiment = dc.experiments.read_experiment(folder / place / "e.toml", data=folder / data)
+        experiment = dc.experiments.read_experiment(
+            folder / place / "e.toml", data=folder / data, allow_code=True
+        )
         return dc.experiments.run_experiment(experiment, folder / "out").table["ece"].tolist()
 
     seen = [first(), first(data="b"), first(option=", shift = 5"), first(place="b"),
@@ -669,7 +677,7 @@ def test_invalid_definitions_are_errors_that_name_the_file(folder, text, message
     (folder / "own.py").write_text(OWN)
     (folder / "mine.toml").write_text(text)
     with pytest.raises(dc.DomaincalError, match=message) as error:
-        dc.experiments.read_experiment(folder / "mine.toml")
+        dc.experiments.read_experiment(folder / "mine.toml", allow_code=True)
     assert "mine.toml" in str(error.value)
 
 

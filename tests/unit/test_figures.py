@@ -22,7 +22,8 @@ from domaincal.experiments.targets import TARGETS
 from domaincal.experiments.verdicts import verdicts
 from support import small_domains
 
-Figure = pytest.importorskip("matplotlib.figure", reason="needs the extra plots").Figure
+matplotlib = pytest.importorskip("matplotlib", reason="needs the extra plots")
+Figure = pytest.importorskip("matplotlib.figure").Figure
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
 
 NAMES = np.array(["clean", "gaussian_noise-5", "fog-2", "fog-5", "snow-3", "snow-5"])
@@ -222,6 +223,21 @@ def test_verdicts_use_the_first_split_and_judge_no_single_domain(experiment, tmp
     (sentence,) = verdicts(results)
     assert f"against {100 * own:.2f}%" in sentence
     assert "MD-TS against TS in the only domain" in sentence
+
+
+def test_names_in_titles_are_drawn_as_they_are(experiment, tmp_path):
+    odd = replace(
+        experiment,
+        name="$^$ and _",
+        sources=(replace(experiment.sources[0], network="$x_{"),),
+        partitions=(replace(experiment.partitions[0], title="a $ of " + "$ %" * 20),),
+        repeats=1,
+    )
+    before = dict(matplotlib.rcParams)
+    reproduce(["domains", "summary"], [odd], tmp_path / "out")
+    assert dict(matplotlib.rcParams) == before
+    figure = overview_figure([_run(odd, tmp_path, "domains")], "domains")
+    assert figure.get_suptitle() == r"\$^\$ and _, \$x_{"
 
 
 def test_only_figures_without_drawing_are_an_error(experiment, tmp_path):

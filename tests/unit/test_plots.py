@@ -1,5 +1,8 @@
 """Figures show the computed results, and leave matplotlib's settings unchanged."""
 
+from dataclasses import replace
+from xml.etree import ElementTree
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -185,6 +188,34 @@ def test_many_domains_have_no_names_and_a_table_needs_no_kinds():
     texts = dc.plots.plot_method_scatter(table, "TS", "MSP").get_legend().get_texts()
     assert len(texts) == 1
     assert texts[0].get_text().startswith("MSP lower in ")
+
+
+ODD_NAMES = ("$^$ and $x_{", "_hidden", "50% \\$", "two\nlines\x07")
+
+
+def test_names_are_drawn_as_they_are(tmp_path):
+    """Also names that matplotlib would take for formulas, or leave out of a legend."""
+    methods = dict(zip(ODD_NAMES, [*METHODS.values(), dc.TemperatureScaling()], strict=True))
+    domains = np.array(ODD_NAMES, object)[np.arange(len(DATA)) % len(ODD_NAMES)]
+    table = dc.evaluate_split(methods, replace(DATA, domains=domains))
+    first, second, *_ = ODD_NAMES
+    kinds = TEMPERATURES.assign(kind=(ODD_NAMES * 2)[: len(TEMPERATURES)])
+    drawings = [
+        dc.plots.plot_domain_errors(table),
+        dc.plots.plot_accuracy_prediction(table),
+        dc.plots.plot_method_scatter(table.drop(columns="kind"), first, second),
+        dc.plots.plot_method_scatter(table, second, first),
+        dc.plots.plot_reliability(CURVE, label=first),
+        dc.plots.plot_temperatures(kinds),
+    ]
+    for ax in drawings:
+        ax.figure.savefig(tmp_path / "figure.svg")
+        ElementTree.parse(tmp_path / "figure.svg")  # no control characters
+        texts = [text.get_text() for text in ax.findobj(matplotlib.text.Text)]
+        assert not any(map(matplotlib.cbook.is_math_text, texts))
+    for ax, n_entries in zip(drawings, (4, 4, 1, 1, 3, 4), strict=True):
+        assert len(ax.get_legend().get_texts()) == n_entries
+    assert drawings[2].get_xlabel().replace("\\", "") == f"{first}: ECE in %"
 
 
 @pytest.mark.parametrize(

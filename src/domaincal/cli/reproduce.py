@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from domaincal.cli.options import json_option, results_option
+from domaincal.cli.options import json_option, max_memory_option, results_option
 
 if TYPE_CHECKING:
     from domaincal.experiments import Experiment
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     help="A TOML file, or digits-c, tiny-imagenet-c, tiny-imagenet-c-mild, imagenet-c, rxrx1 or "
     "gldv2. Can be given several times.",
 )  # fmt: skip
+@click.option("--allow-code", is_flag=True, help="Run the Python files that the experiments name.")
 @click.option(
     "--data", type=click.Path(path_type=Path),
     help="Folder of the data files. [default: the folder of the TOML file]",
@@ -46,17 +47,20 @@ if TYPE_CHECKING:
     show_default=True,
     help="Device on which to fit and score, e.g. cuda (extra torch).",
 )
+@max_memory_option
 @results_option("domaincal-results")
 @json_option
 def reproduce(
     targets: tuple[str, ...],
     listing: bool,
     experiments: tuple[str, ...],
+    allow_code: bool,
     data: Path | None,
     networks: tuple[str, ...],
     repeats: int | None,
     table_format: str,
     device: str,
+    max_memory: int | None,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -74,6 +78,7 @@ def reproduce(
       domaincal reproduce all --experiment tiny-imagenet-c --data tiny-imagenet-200 \\
           --network ResNet-50
       domaincal reproduce summary --experiment mine.toml -o out
+      domaincal reproduce summary --experiment with-code.toml --allow-code -o out
     """
     from dataclasses import replace
 
@@ -85,7 +90,10 @@ def reproduce(
         return
     if not targets:
         raise click.UsageError("TARGETS is empty; name a target, or all. --list shows them.")
-    read = [read_experiment(experiment, data=data) for experiment in experiments]
+    read = [
+        read_experiment(path, data=data, allow_code=allow_code, max_memory=max_memory)
+        for path in experiments
+    ]
     if networks:
         read = select_networks(read, networks)
     if repeats is not None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,15 @@ from domaincal.experiments.versions import versions
 from domaincal.io import read
 from domaincal.vision import load_digits_c
 
+
+def _digits_c(random_state: int, track: Track, n_images: int | None = None) -> CalibrationData:
+    # A file does not choose the number of processes.
+    return load_digits_c(random_state, n_images=n_images, n_jobs=-1, track=track)
+
+
 #: Sources that come with domaincal, by name.
 SHIPPED_SOURCES: dict[str, Callable[..., CalibrationData]] = {
-    "digits-c": partial(load_digits_c, n_jobs=-1),
+    "digits-c": _digits_c,
     "tiny-imagenet-c": tiny_imagenet_c,
 }
 # Arguments that the runner passes to the functions that have them.
@@ -51,14 +57,17 @@ class DataSource:
         files) and ``track`` (to show progress). Its other parameters are the options.
     folder : Path
         Folder of data files.
-    code_folder : Path
-        Folder of Python files.
+    code_folder : Path, optional
+        Folder of Python files. Default: no code may run.
+    max_memory : int or str, optional
+        Memory that reading the file may take; see :func:`domaincal.read`.
     """
 
     network: str
     entry: str | Mapping[str, Any]
     folder: Path
-    code_folder: Path
+    code_folder: Path | None = None
+    max_memory: float | str | None = None
 
     @property
     def path(self) -> Path | None:
@@ -68,7 +77,7 @@ class DataSource:
     @property
     def is_missing(self) -> bool:
         """Whether the file does not exist."""
-        return self.path is not None and not self.path.exists()
+        return self.path is not None and not os.path.exists(self.path)
 
     @property
     def varies(self) -> bool:
@@ -78,7 +87,7 @@ class DataSource:
     def load(self, random_state: int, cache_folder: Path, track: Track = iter) -> CalibrationData:
         """The data; for a file, the same for every ``random_state``."""
         if self.path is not None:
-            return read(self.path)
+            return read(self.path, max_memory=self.max_memory)
         values = (random_state, self.folder, cache_folder, track)
         given = dict(zip(_RUNNER_ARGUMENTS, values, strict=True))
         parameters = self._parameters()
@@ -94,17 +103,18 @@ class DataSource:
     def identity(self, random_state: int) -> dict[str, Any]:
         """What distinguishes these data from others, found without making them."""
         if self.path is not None:
-            return dict(checksums(read(self.path)))
+            return dict(checksums(read(self.path, max_memory=self.max_memory)))
         source, options = self._source(), self._options()
         if source in _IMAGE_FINGERPRINTS:
             images = _IMAGE_FINGERPRINTS[source](self.folder)
             return {"source": source, **options, "images": images}
         parameters = self._parameters()
         is_code = Spec.parse(source).is_code
+        code_folder = self.code_folder if is_code else None
         recorded = {
             "source": source,
-            "code": code_digest(source, self.code_folder) if is_code else None,
-            "code folder": str(self.code_folder.resolve()) if is_code else None,
+            "code": code_digest(source, code_folder) if is_code else None,
+            "code folder": None if code_folder is None else str(code_folder.resolve()),
             "random_state": random_state if "random_state" in parameters else None,
             "folder": str(self.folder.resolve()) if "folder" in parameters else None,
             "versions": versions(*_PACKAGES),

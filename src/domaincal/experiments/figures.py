@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal
 
 import pandas as pd
@@ -21,6 +22,7 @@ from domaincal.plots import (
     plot_reliability,
     plot_temperatures,
 )
+from domaincal.plots.style import drawn
 
 # The domain in the paper's first figure.
 _SHOWN_DOMAIN = "gaussian_noise-5"
@@ -29,6 +31,8 @@ _PNG_DPI = 200
 _FIRST_REPEAT = "MD-TS, first repeat"
 # Characters in a line of a panel title.
 _TITLE_WIDTH = 42
+# The settings of matplotlib belong to all threads.
+_settings = Lock()
 
 
 def reliability_figure(results: Results) -> Any:
@@ -147,7 +151,7 @@ def save_figure(figure: Any, path: Path) -> list[Path]:
     """Write PNG and SVG; the same figure gives the same files."""
     matplotlib = require("matplotlib", extra="plots", purpose="drawing")
     paths = [path.with_suffix(".png"), path.with_suffix(".svg")]
-    with matplotlib.rc_context({"svg.hashsalt": path.name}):
+    with _settings, matplotlib.rc_context({"svg.hashsalt": path.name}):
         with atomic_file(paths[0]) as file:
             figure.savefig(file, format="png", dpi=_PNG_DPI)
         with atomic_file(paths[1]) as file:
@@ -170,14 +174,17 @@ def _panels(
 
 def _title(figure: Any, text: str) -> None:
     """Title of the figure, at the left so that it does not look like the title of a panel."""
-    figure.suptitle(text, x=0.01, horizontalalignment="left", fontsize="medium", fontweight="bold")
+    figure.suptitle(
+        drawn(text), x=0.01, horizontalalignment="left", fontsize="medium", fontweight="bold"
+    )
 
 
 def _panel_title(ax: Any, text: str) -> None:
     """Title of a panel, broken into lines that fit its width."""
+    lines = [text]
     if len(text) > _TITLE_WIDTH:
-        text = "\n".join(textwrap.fill(part, _TITLE_WIDTH) for part in text.split(": "))
-    ax.set_title(text, fontsize="medium")
+        lines = [line for part in text.split(": ") for line in textwrap.wrap(part, _TITLE_WIDTH)]
+    ax.set_title("\n".join(map(drawn, lines)), fontsize="medium")
 
 
 def _result_of(results: Results, network: str, partition: str) -> TrialResult:

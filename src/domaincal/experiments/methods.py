@@ -29,7 +29,7 @@ class Method:
         fitted to the labels of the scored rows themselves, domain by domain. The oracle shows how
         well one temperature for each domain could do at best; no usable method knows these labels.
     folder : Path, optional
-        Folder of the Python file.
+        Folder of the Python file. Default: no code may run.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Method:
 
     name: str
     text: str
-    folder: Path = field(default=Path(), compare=False)
+    folder: Path | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from domaincal._memory import format_size
 from domaincal._tensors import check_device
 from domaincal._typing import Track
+from domaincal._warnings import handle_warnings, warn_caller
 from domaincal.data import CalibrationData
 from domaincal.data.splits import rows_in_domains
 from domaincal.errors import DomaincalWarning, InputError
@@ -22,6 +23,9 @@ from domaincal.experiments.result_cache import cache_path, read_result, trial_ke
 from domaincal.experiments.results import Results, write_results
 from domaincal.experiments.trial_results import SplitData, TrialResult, run_trial
 from domaincal.experiments.trials import Trial, trials_of
+
+#: Memory that the bins of all trials of a run may take, in bytes.
+_MAX_MEMORY = 1 << 31
 
 
 def run_experiment(
@@ -92,6 +96,7 @@ def run_trials(
     check_device(device)
     cells = folder / "cells"
     cells.mkdir(parents=True, exist_ok=True)
+    _require_regular_files(folder, cells)
     wanted = list(dict.fromkeys(trials_of(experiment) if trials is None else trials))
     sources = {source.network: source for source in _available_sources(experiment)}
     identities = _identities(experiment, sources)
@@ -111,11 +116,35 @@ def run_trials(
     for path, (network, trial) in track(sorted(missing.items(), key=_data_order)):
         with _trial_named_in_messages(network, trial):
             data = cache.split_data(sources[network], trial)
+            _require_memory(data, n_bins=experiment.n_bins, n_trials=len(found))
             known[path] = run_trial(trial.method, data, n_bins=experiment.n_bins)
         write_result(path, known[path], keys[network, trial])
     results = {name: known[path] for name, path in paths.items()}
     _warn_of_mixed_data(results, sources)
     return Results(experiment, results, {network: identities[network, 0] for network in sources})
+
+
+def _require_regular_files(*folders: Path) -> None:
+    """Refuse pipes, and links, through which results would replace a file elsewhere."""
+    for folder in folders:
+        for path in folder.iterdir():
+            if (path.is_symlink() and not path.is_dir()) or path.is_fifo():
+                raise InputError(
+                    f"{path} is a link or a pipe; remove it, or choose another folder for the "
+                    "results."
+                )
+
+
+def _require_memory(data: SplitData, *, n_bins: int, n_trials: int) -> None:
+    """Refuse results whose bins, which stay in memory for all trials, need too much of it."""
+    n_domains = sum(len(scored.domain_names) for scored in data.scored.values())
+    needed = n_trials * n_domains * 3 * n_bins * 8
+    if needed > _MAX_MEMORY:
+        raise InputError(
+            f"{n_trials} trials with {n_domains} domains and n_bins={n_bins} take about "
+            f"{format_size(needed)} of memory, more than {format_size(_MAX_MEMORY)}; lower n_bins "
+            "or repeats, or run fewer networks at a time."
+        )
 
 
 def _available_sources(experiment: Experiment) -> list[DataSource]:
@@ -129,11 +158,7 @@ def _available_sources(experiment: Experiment) -> list[DataSource]:
             "TOML file, or to the folder given by --data (data=...)."
         )
     for source in absent:
-        warnings.warn(
-            f"{source.network} is left out: there is no {source.path}.",
-            DomaincalWarning,
-            stacklevel=4,
-        )
+        warn_caller(f"{source.network} is left out: there is no {source.path}.", DomaincalWarning)
     return available
 
 
@@ -172,12 +197,11 @@ def _warn_of_mixed_data(
         if result.provenance != first.setdefault(data, result).provenance:
             mixed[network] = True
     if mixed:
-        warnings.warn(
+        warn_caller(
             f"results of {', '.join(map(repr, mixed))} come from data that were made more than "
             "once and differ; provenance.json lists them. To score all methods on the same data, "
             "remove cells/ and run again.",
             DomaincalWarning,
-            stacklevel=4,
         )
 
 
@@ -185,14 +209,15 @@ def _warn_of_mixed_data(
 def _trial_named_in_messages(network: str, trial: Trial) -> Iterator[None]:
     """Put the method, network, partition and repeat in front of warnings and errors."""
     place = f"{trial.method.name!r} on {network!r}, {trial.partition.name!r}, repeat {trial.repeat}"
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
+
+    def warn(message: str, category: type[Warning]) -> None:
+        warn_caller(f"{place}: {message}", category)
+
+    try:
+        with handle_warnings(warn):
             yield
-        except InputError as error:
-            raise InputError(f"{place}: {error}") from error
-    for warning in caught:
-        warnings.warn(f"{place}: {warning.message}", warning.category, stacklevel=5)
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from error
 
 
 class _DataCache:
@@ -223,8 +248,19 @@ class _DataCache:
             self._data = None
             random_state = self._experiment.random_state + repeat
             data = source.load(random_state, self._folder, self._track)
+            _require_names_that_csv_can_hold(source.network, data)
             self._data = (key, data.to(self._device))
         return self._data[1]
+
+
+def _require_names_that_csv_can_hold(network: str, data: CalibrationData) -> None:
+    names = [] if data.domains is None else data.domain_names.tolist()
+    wrong = next((name for name in names if isinstance(name, str) and "\r" in name), None)
+    if wrong is not None:
+        raise InputError(
+            f"the data of {network!r} have the domain {wrong!r}, which results.csv cannot hold; "
+            "rename it."
+        )
 
 
 def _require_arrays(network: str, data: CalibrationData, trial: Trial) -> None:

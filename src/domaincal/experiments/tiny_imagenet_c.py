@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from domaincal import vision
 from domaincal._optional import require
 from domaincal._typing import Track
 from domaincal.data import CalibrationData
+from domaincal.errors import InputError
 
 _SIDE = 64  # pixels
 _BATCH_ON_GPU = 500
@@ -56,6 +58,8 @@ def tiny_imagenet_c(
     -------
     CalibrationData
     """
+    if not isinstance(network, str) or not re.fullmatch(r"[\w.-]+", network):  # part of a file name
+        raise InputError(f"network must be the name of a network of timm, got {network!r}.")
     corruptions = vision.Corruptions(constants)  # fail early on invalid constants
     images, validation = vision.TinyImageNet(folder, "train"), vision.TinyImageNet(folder, "val")
     recipe: dict[str, Any] = {

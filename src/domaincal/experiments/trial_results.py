@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from domaincal._typing import FloatArray
+from domaincal._warnings import handle_warnings
 from domaincal.calibrators import DomainTemperatureScaling
 from domaincal.data import CalibrationData
-from domaincal.errors import DomaincalWarning
 from domaincal.evaluation.fitting import fit_clone
 from domaincal.evaluation.score_table import (
     COLUMNS,
@@ -80,8 +79,8 @@ class SplitData:
 
 def _oracle(data: CalibrationData) -> DomainTemperatureScaling:
     """Temperatures fitted to all domains, including small and degenerate ones."""
-    with warnings.catch_warnings():  # the oracle is a reference, not a method to warn about
-        warnings.simplefilter("ignore", DomaincalWarning)
+    # Without warnings: the oracle is a reference, not a method to warn about.
+    with handle_warnings(lambda message, category: None):
         oracle: DomainTemperatureScaling = fit_clone(DomainTemperatureScaling(), data)
     oracle.used_domains_ = oracle.domain_temperatures_.index.to_numpy()
     return oracle

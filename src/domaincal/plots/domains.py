@@ -8,7 +8,16 @@ import numpy as np
 import pandas as pd
 
 from domaincal.errors import InputError
-from domaincal.plots.style import GRID, KINDS, axes, diagonal, kind_style, method_styles
+from domaincal.plots.style import (
+    GRID,
+    KINDS,
+    axes,
+    diagonal,
+    drawn,
+    kind_style,
+    label,
+    method_styles,
+)
 
 # The names of more domains would overlap.
 _MAX_NAMED_DOMAINS = 40
@@ -48,17 +57,17 @@ def plot_domain_errors(table: pd.DataFrame, *, score: str = "ece", ax: Any = Non
     for method, style in method_styles(methods).items():
         values = 100.0 * wide[method].loc[order].to_numpy()
         mean = float(np.nanmean(values))
-        label = f"{method} (mean {mean:.2f})"
-        ax.plot(places, values, linestyle="none", markersize=5, label=label, **style)
+        text = label(f"{method} (mean {mean:.2f})")
+        ax.plot(places, values, linestyle="none", markersize=5, label=text, **style)
         ax.axhline(mean, color=style["color"], linewidth=1.0, alpha=0.6)
     bold = False
     if len(order) <= _MAX_NAMED_DOMAINS:
-        names = [str(domain) for *_, domain in order.to_flat_index()]
+        names = [drawn(domain) for *_, domain in order.to_flat_index()]
         ax.set_xticks(places, names, rotation=90, fontsize="small")
         bold = _mark_ood(ax, order)
     else:
         ax.set_xticks([])
-        ax.set_xlabel(f"{len(order)} domains, in the order of {methods[0]}")
+        ax.set_xlabel(f"{len(order)} domains, in the order of {drawn(methods[0])}")
     ax.set_ylabel(f"{name} in %")
     ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
     ax.grid(True, axis="y", **GRID)
@@ -117,10 +126,10 @@ def plot_method_scatter(
         text = f"{kind + ': ' if kind else ''}{second} lower in {better} of {len(rows)}"
         ax.plot(
             rows[first], rows[second], linestyle="none", markersize=5, alpha=0.85, zorder=3,
-            label=text, **kind_style(kind),
+            label=label(text), **kind_style(kind),
         )  # fmt: skip
-    ax.set_xlabel(f"{first}: {name} in %")
-    ax.set_ylabel(f"{second}: {name} in %")
+    ax.set_xlabel(f"{drawn(first)}: {name} in %")
+    ax.set_ylabel(f"{drawn(second)}: {name} in %")
     ax.legend(loc="upper left", fontsize="small")
     return ax
 
@@ -175,7 +184,8 @@ def plot_accuracy_prediction(
         error = 100.0 * float(part["gap"].mean())
         ax.plot(
             100.0 * part["accuracy"], 100.0 * part["mean_confidence"], linestyle="none",
-            markersize=5, alpha=0.85, zorder=3, label=f"{method} (MAE {error:.2f}%)", **style,
+            markersize=5, alpha=0.85, zorder=3, **style,
+            label=label(f"{method} (MAE {error:.2f}%)"),
         )  # fmt: skip
     ax.set_xlabel("accuracy in %")
     ax.set_ylabel("mean confidence in %")

@@ -57,3 +57,22 @@ def diagonal(ax: Any, low: float, high: float) -> None:
     ax.set_aspect("equal")
     ax.grid(True, **GRID)
     ax.set_axisbelow(True)
+
+
+def drawn(text: object) -> str:
+    r"""Text that matplotlib draws as it is: a ``$`` starts no formula.
+
+    Line breaks and other control characters become blanks.
+
+    Examples
+    --------
+    >>> drawn("$5 and $6")
+    '\\$5 and \\$6'
+    """
+    return "".join(c if c.isprintable() else " " for c in str(text)).replace("$", r"\$")
+
+
+def label(text: object) -> str:
+    """Text of a legend; matplotlib leaves out artists whose label starts with ``_``."""
+    shown = drawn(text)
+    return f" {shown}" if shown.startswith("_") else shown

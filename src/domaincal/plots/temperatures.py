@@ -8,7 +8,7 @@ import pandas as pd
 
 from domaincal._optional import require
 from domaincal.errors import InputError
-from domaincal.plots.style import axes, diagonal, kind_style
+from domaincal.plots.style import axes, diagonal, kind_style, label
 
 _COLUMNS = {"domain", "learned", "predicted", "low", "high"}
 
@@ -61,7 +61,7 @@ def plot_temperatures(table: pd.DataFrame, *, ax: Any = None) -> Any:
         spread = [rows["predicted"] - rows["low"], rows["high"] - rows["predicted"]]
         _, _, bars = ax.errorbar(
             rows["learned"], rows["predicted"], spread, linestyle="none", markersize=5,
-            elinewidth=0.9, alpha=0.85, zorder=3, label=kind or None, **kind_style(kind),
+            elinewidth=0.9, alpha=0.85, zorder=3, label=label(kind) or None, **kind_style(kind),
         )  # fmt: skip
         for bar in bars:  # pale, because bars of similar temperatures overlap
             bar.set_alpha(0.35)
