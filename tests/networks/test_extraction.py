@@ -25,6 +25,26 @@ def darker() -> dc.vision.ImageSet:
     return images
 
 
+def test_names_never_become_paths(tmp_path):
+    hostile = ["../../up", "/etc/passwd", "a/b", "..", "con", "a\nb", "%s $x"]
+    images = dc.vision.ImageSet(
+        np.zeros((7, 32, 32, 3), np.uint8), np.arange(7), class_names=hostile, domains=hostile,
+        groups=hostile,
+    )  # fmt: skip
+    output = tmp_path / "inner"
+    output.mkdir()
+    corruptions = Corruptions("cifar", names=["fog"], severities=[1])
+    network = small_network(32, n_classes=7)
+    data = extract_rows(output, "rows", network, images, corruptions=corruptions)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["inner"]
+    assert [path.name for path in output.iterdir() if not path.name.startswith(".")] == ["rows"]
+    assert data.class_names == tuple(hostile)
+    assert set(data.groups) == set(hostile)
+    assert set(data.domains) == {
+        f"{name}/{kind}" for name in hostile for kind in ("clean", "fog-1")
+    }
+
+
 def test_rows_are_the_outputs_of_the_network(tmp_path):
     network, images = small_network(), photos()
     data = extract_rows(tmp_path, "rows", network, images)

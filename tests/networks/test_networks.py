@@ -1,5 +1,6 @@
 """Networks: logits and features of the seven networks of the paper, and of any module."""
 
+import resource
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +66,23 @@ def test_preprocessing_equals_that_of_timm(name, size):
     theirs = timm.data.create_transform(**config)(Image.fromarray(pixels))
     ours = network.preprocessing.normalise(torch.from_numpy(own.copy())[None])[0]
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [(40, 600), (600, 40), (3, 1000)])
+def test_long_images_are_cropped_while_they_are_resized(size, monkeypatch):
+    preprocessing = Preprocessing(side=32, crop=0.875)
+    pixels = np.random.default_rng(1).integers(0, 256, (*size, 3)).astype(np.uint8)
+    at_once = preprocessing.resize_and_crop(pixels)
+    monkeypatch.setattr("domaincal.vision.networks.preprocessing._LONG", 1000)
+    in_two_steps = preprocessing.resize_and_crop(pixels)
+    assert np.abs(at_once.astype(int) - in_two_steps).max() <= 2  # of rounding
+
+
+def test_a_long_image_takes_no_more_memory():
+    """Resized as a whole, it would have 224 x 22,400,000 px."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert Preprocessing().resize_and_crop(np.zeros((1, 100_000, 3), np.uint8)).shape[0] == 224
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
 
 
 def test_image_of_the_right_size_is_not_resized_or_cropped():
@@ -299,7 +317,8 @@ def test_random_weights_depend_on_the_seed():
     ("wrong", "message"),
     [
         ({"side": 0}, "side"),
-        ({"crop": 0.0}, "crop"),
+        ({"side": 4097}, "side must be at most 4096 px, got 4097"),
+        ({"crop": 0.2}, "crop must be in"),
         ({"interpolation": "cubic"}, "interpolation"),
         ({"mean": 0.5}, "mean must be three numbers"),
         ({"std": (1.0, 1.0)}, "std must be three numbers"),

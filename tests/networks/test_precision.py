@@ -38,10 +38,13 @@ def beyond_half_precision() -> tuple[Network, list[tuple[torch.Tensor, torch.Ten
 def test_batches_that_overflow_are_computed_again_in_float32(shard_rows, tmp_path):
     network, batches = beyond_half_precision()
     exact = extract_rows(tmp_path, "exact", network, batches)
-    with pytest.warns(dc.DomaincalWarning, match="4 of 12 images were computed again in float32"):
+    with pytest.warns(
+        dc.DomaincalWarning, match="4 of 12 images were computed again in float32"
+    ) as caught:
         data = extract_rows(
             tmp_path, "rows", network, batches, precision="float16", shard_rows=shard_rows
         )
+    assert caught[0].filename.endswith("conftest.py")  # which calls extract
     np.testing.assert_array_equal(data.logits[4:8], exact.logits[4:8])
     assert not np.array_equal(
         data.logits, exact.logits

@@ -7,7 +7,11 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -20,6 +24,7 @@ from domaincal.vision import digits_c
 from domaincal.vision.corruptions.catalogue import CORRUPTIONS, FAMILIES, SEVERITIES
 from domaincal.vision.corruptions.numpy_corruptions import image_seed
 from domaincal.vision.processes import run_in_processes
+from domaincal.vision.shared_context import SharedContext
 
 imagecorruptions = pytest.importorskip("imagecorruptions", reason="needs the extra corruptions")
 Image = pytest.importorskip("PIL.Image")
@@ -119,13 +124,12 @@ def test_number_of_opencv_threads_is_restored(images):
 
 
 def test_output_of_the_package_is_suppressed(images, monkeypatch, capsys):
-    def talk(image, severity):
-        print("Exception handling")
-        return image
-
-    monkeypatch.setitem(imagecorruptions.corruption_dict, "fog", talk)
+    module = imagecorruptions.corruptions
+    exec("def talk(image, severity):\n    print('Exception')\n    return image", vars(module))
+    monkeypatch.setitem(imagecorruptions.corruption_dict, "fog", vars(module).pop("talk"))
     dc.vision.corrupt(images, "fog", 1)
     assert capsys.readouterr().out == ""
+    assert not hasattr(module, "print")
 
 
 def test_frost_with_cached_pictures_equals_the_packages(images):
@@ -226,6 +230,93 @@ def test_folder_with_other_parameters_or_files_is_refused(photos, tmp_path):
         dc.vision.corrupt_folder(photos, photos / "out")
 
 
+@pytest.mark.parametrize(
+    "recipe",
+    [b"", b"[]", b"3", b"[" * 50_000, b'{"seed": %s}' % (b"1" * 5000), b'{"seed": [1]}', b"\xff",
+     b'{"seed": null}'],
+)  # fmt: skip
+def test_damaged_recipes_are_refused(recipe, photos, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/corruptions.json").write_bytes(recipe)
+    with pytest.raises(
+        dc.errors.FileFormatError, match=r"corruptions.json cannot be read .*remove it, or choose"
+    ):
+        dc.vision.corrupt_folder(photos, tmp_path / "out", names=["fog"])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_in_place_of_the_recipe_is_refused_at_once(photos, tmp_path):
+    (tmp_path / "out").mkdir()
+    os.mkfifo(tmp_path / "out/corruptions.json")
+    signal.alarm(20)  # ends the process, if it waits
+    try:
+        with pytest.raises(dc.errors.InputError, match=r"corruptions.json is not a regular file"):
+            dc.vision.corrupt_folder(photos, tmp_path / "out", names=["fog"])
+    finally:
+        signal.alarm(0)
+    os.mkfifo(photos / "pipe.png")  # neither an image nor another file
+    done = dc.vision.corrupt_folder(photos, tmp_path / "new", names=["fog"], severities=[1])
+    assert (done.n_images, done.n_left_out) == (3, 1)
+
+
+def test_an_image_that_names_its_memory_is_refused_before_any_is_written(photos, tmp_path):
+    whole = bytearray((photos / "a.png").read_bytes())
+    whole[16:24] = (9400).to_bytes(4, "big") * 2
+    whole[29:33] = zlib.crc32(whole[12:29]).to_bytes(4, "big")
+    (photos / "z.png").write_bytes(whole)
+    with pytest.raises(dc.errors.FileFormatError, match=r"z.png has .* takes about .* of memory"):
+        dc.vision.corrupt_folder(photos, tmp_path / "out", names=["fog"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_threads_leave_the_package_and_stdout_as_they_were(images, monkeypatch):
+    """One thread leaves before the other, as far as a lock lets both in."""
+    module, cv2 = imagecorruptions.corruptions, imagecorruptions.corruptions.cv2
+    inside, left = threading.Event(), threading.Event()
+
+    def slow(image, severity):
+        if severity == 1:  # the first thread waits for the second to enter
+            inside.wait(0.3)
+        else:  # and the second for the first to leave
+            inside.set()
+            left.wait(0.3)
+        return image
+
+    def run(severity):
+        dc.vision.corrupt(images[:1], "fog", severity)
+        if severity == 1:
+            left.set()
+
+    monkeypatch.setitem(imagecorruptions.corruption_dict, "fog", slow)
+    stdout, threads = sys.stdout, cv2.getNumThreads()
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(run, (1, 2)))
+    assert module.cv2 is cv2
+    assert sys.stdout is stdout
+    assert cv2.getNumThreads() == threads
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+def test_the_last_thread_restores_a_shared_setting():
+    values = {"threads": 4}
+
+    @SharedContext
+    @contextmanager
+    def one():
+        before, values["threads"] = values["threads"], 1
+        yield
+        values["threads"] = before
+
+    first, second = one.entered(), one.entered()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert values["threads"] == 1
+    second.__exit__(None, None, None)
+    assert values["threads"] == 4
+
+
 def test_changed_image_is_corrupted_again(photos, tmp_path):
     options = {"names": ["fog", "fog"], "severities": [1, 1]}
     assert dc.vision.corrupt_folder(photos, tmp_path / "out", **options).n_written == 3
@@ -255,7 +346,7 @@ def test_invalid_folders_and_images_are_refused(photos, tmp_path):
     Image.new("RGB", (50, 50)).save(photos / "small.png")
     whole = (photos / "cats/b.JPEG").read_bytes()
     (photos / "cats/b.JPEG").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(dc.errors.FileFormatError, match=r"b.JPEG cannot be decoded"):
+    with pytest.raises(dc.errors.FileFormatError, match=r"b.JPEG cannot be read"):
         dc.vision.corrupt_folder(photos, tmp_path / "out", names=["fog"], severities=[1])
     assert not (tmp_path / "out/fog/1/cats/b.JPEG").exists()
 

@@ -97,6 +97,16 @@ def test_invalid_arguments_are_refused(folder, arguments, message):
         dc.vision.GoogleLandmarks(folder, **{**SMALL, **arguments})
 
 
+@pytest.mark.parametrize("name", ["../abc", "/etc/passwd", "a/b", "a\\b", ".."])
+def test_ids_of_images_cannot_be_paths(name, folder):
+    table = folder / "federated_train.csv"
+    table.write_text(table.read_text() + f"1,{name},0\n")
+    with pytest.raises(
+        dc.errors.InputError, match=r"'image_id' of .*federated_train.csv contains .* in row \d+"
+    ):
+        dc.vision.GoogleLandmarks(folder, **SMALL)
+
+
 def test_errors_name_missing_files_and_columns(folder):
     images = dc.vision.GoogleLandmarks(folder, **SMALL)
     gone = images.images.names[1]

@@ -69,6 +69,10 @@ def test_images_belong_to_their_rows(tmp_path):
         (",1138\n", ",\n", "'sirna_id'.*is empty in row 0"),
         (",train,", ",training,", "'dataset'.*contains training; expected train, val, test"),
         (",val,", ",test,", "no rows of the split 'val'"),
+        ("HEPG2-08,1,B02", "../x,1,B02", r"'experiment' of .* contains '../x' in row 8, which can"),
+        ("HEPG2-08,1,B02", "..,1,B02", r"'experiment' of .* contains '..' in row 8"),
+        ("HEPG2-08,1,B02", r"HEPG2-08,1\0,B02", r"'plate' of .* contains '1.*0' in row 8"),
+        ("HEPG2-08,1,B02", "HEPG2-08,1,/B02", r"'well' of .* contains '/B02' in row 8"),
         ("HEPG2-08,1,B02", "HEPG2-08,1,B03", r"2 of the 16 images that metadata.csv names are not"),
     ],
 )

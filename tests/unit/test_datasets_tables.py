@@ -69,10 +69,30 @@ def test_column_of_labels_is_not_read_with_label_none(tmp_path):
     assert (images.labels, images.class_names, len(images)) == (None, None, 3)
 
 
-def test_paths_may_be_absolute(tmp_path):
+def test_paths_outside_the_folder_are_refused_with_their_row(tmp_path):
+    write_tree(tmp_path / "far", {"x.jpg": b""})
+    for outside in (f"{tmp_path}/far/x.jpg", "../far/x.jpg", "a/../../far/x.jpg", ".."):
+        path = _table(tmp_path / "here", f"path,label,domain\n3.png,0,a\n{outside},0,a\n")
+        with pytest.raises(
+            dc.errors.InputError, match=rf"images.csv names '{outside}' in row 1, .*relative paths"
+        ):
+            dc.vision.ImageTable(path)
+
+
+def test_a_number_of_a_class_cannot_name_its_memory(tmp_path):
+    """The numbers up to the largest become names."""
+    path = _table(tmp_path, "path,label,domain\na/1.png,1,a\n3.png,999999999,a\n")
+    with pytest.raises(
+        dc.errors.InputError, match=r"label in row 1 of .* is 999999999, but .*below 1000000; use"
+    ):
+        dc.vision.ImageTable(path)
+
+
+def test_links_inside_the_folder_are_followed(tmp_path):
     pytest.importorskip("PIL")
     write_tree(tmp_path / "far", {"x.jpg": encoded(200)})
-    path = _table(tmp_path / "here", f"path,label,domain\n{tmp_path}/far/x.jpg,0,a\n")
+    path = _table(tmp_path / "here", "path,label,domain\nlink/x.jpg,0,a\n")
+    (tmp_path / "here/link").symlink_to(tmp_path / "far")
     assert int(dc.vision.ImageTable(path).images[0].mean()) == 200
 
 
@@ -81,6 +101,7 @@ def test_paths_may_be_absolute(tmp_path):
     [
         (TEXT.replace("3.png", "4.png"), {}, r"1 of the 3 images that images.csv names .*4.png"),
         (TEXT.replace("a/", "b/"), {}, r"2 of the 3 images .*b/2.png, b/1.png; get them"),
+        (TEXT.replace("a/", "b" * 5000 + "/"), {}, r"2 of the 3 images .*; get them"),
         (TEXT, {"domain": "site"}, r"lacks the column 'site'; expected path, label, site, found"),
         (TEXT, {"group": "shot"}, "lacks the column 'shot'"),
         (
@@ -185,15 +206,78 @@ def test_labels_and_domains_are_read_as_text(tmp_path):
         (WALKS, {"features": ["person"]}, "features contains 'person', which is the label or"),
         (WALKS.replace("NA,", ","), {"exclude": ["y"]}, "'person' of .* is empty in row 1"),
         ("", {}, "is empty; the first line must be a header"),
+        (WALKS.replace(",2", ",2,9"), {"exclude": ["y"]}, "more cells than its header, which has"),
+        (WALKS.replace(",2", ",2,"), {"exclude": ["y"]}, "more cells than its header"),
+        (WALKS.replace(",3", ",3,9"), {"exclude": ["y"]}, "Expected 4 fields in line 3, saw 5"),
+        (WALKS.replace("jog", "j" * 1001), {"exclude": ["y"]}, "'activity' of .* 1001 characters"),
+        (WALKS.replace("NA", "N\0"), {"exclude": ["y"]}, "has zero characters; save it as text"),
+        (WALKS.replace("x", "x" * 1001), {"exclude": ["y"]}, "header of .* 1001 characters"),
+        (WALKS.replace("True", "x" * 10**6), {}, f"'y' contains '{'x' * 40}' in row 2; it must"),
     ],
-)
+)  # fmt: skip
 def test_errors_of_a_domain_table_name_the_column_and_row(tmp_path, text, arguments, message):
     path = tmp_path / "walks.csv"
     path.write_text(text)
-    with pytest.raises((dc.errors.InputError, dc.errors.FileFormatError), match=message):
+    with pytest.raises((dc.errors.InputError, dc.errors.FileFormatError), match=message) as caught:
         dc.datasets.read_domain_table(
             path, **{"label": "activity", "domain": "person", **arguments}
         )
+    assert str(path) in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+def _parquet(folder, **columns):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table(columns), folder / "walks.parquet")
+    return folder / "walks.parquet"
+
+
+def test_a_domain_table_of_parquet_has_any_labels_and_no_index(tmp_path):
+    import datetime
+
+    days = [datetime.date(2020, 1, 2), datetime.date(2020, 1, 1)] * 2
+    frame = {"x": [1, 2, 3, 4], "flag": [True, False] * 2, "what": [1.5, 2.0] * 2, "day": days}
+    path = _parquet(tmp_path, **frame)
+    table = dc.datasets.read_domain_table(path, label="what", domain="day")
+    assert table.class_names == ("1.5", "2.0")
+    assert table.domains.tolist() == ["2020-01-02", "2020-01-01"] * 2
+    assert table.features.tolist() == [[1, 1], [2, 0], [3, 1], [4, 0]]
+    index = pd.Index([5, 6, 7, 8], name="row")
+    pd.DataFrame({**frame, "day": list("abab")}, index=index).to_parquet(path)
+    table = dc.datasets.read_domain_table(path, label="what", domain="day")
+    assert table.feature_names == ("x", "flag")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"x": ["a", "b"]}, "'x' must hold numbers, not text: name it in exclude"),
+        ({"x": [1.0, None]}, "'x' has no value in row 1"),
+        ({"x": [1.0, np.inf]}, "'x' of .* has no finite number in row 1"),
+        ({"x": [1, 2], "who": ["a", None]}, "'who' has no value in row 1"),
+        ({"x": [1, 2], "who": [None, None]}, "'who' of .* is empty in row 0"),
+        ({"x": [1, 2], "who": ["a", ""]}, "'who' of .* is empty in row 1"),
+        ({"x": [1, 2], "who": ["a", "b" * 1001]}, "'who' of .* 1001 characters"),
+        ({"x": [1, 2], "who": [[1], [2]]}, "'who' must hold numbers or texts"),
+        ({"x": [[1], [2]]}, "'x' must hold numbers, not list<"),
+        ({"x.y": [1, 2], "x": [{"y": 1}, {"y": 2}]}, "'x' must hold numbers, not struct"),
+    ],
+)
+def test_bad_domain_tables_of_parquet_are_refused(tmp_path, columns, message):
+    path = _parquet(tmp_path, **{"what": [0, 1], "who": ["a", "b"], **columns})
+    with pytest.raises(dc.DomaincalError, match=message) as caught:
+        dc.datasets.read_domain_table(path, label="what", domain="who")
+    assert str(path) in str(caught.value)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(dc.errors.FileFormatError, match="cannot be read"):
+        dc.datasets.read_domain_table(path, label="what", domain="who")
+
+
+def test_a_column_that_pyarrow_takes_for_part_of_another_is_refused(tmp_path):
+    columns = {"what": [0, 1], "who": ["a", "b"], "x.y": [1, 2], "x": [{"y": [1]}, {"y": [2]}]}
+    path = _parquet(tmp_path, **columns)
+    with pytest.raises(dc.errors.InputError, match=r"'x\.y' is named like a nested one; rename"):
+        dc.datasets.read_domain_table(path, label="what", domain="who", features=["x.y"])
 
 
 def test_a_domain_table_must_exist(tmp_path):

@@ -171,7 +171,7 @@ def test_errors_name_expected_and_found_files(tmp_path):
         dc.vision.TinyImageNet(tmp_path / "val.zip", "train")
     content = (tmp_path / "val.zip").read_bytes()
     (tmp_path / "val.zip").write_bytes(content[: len(content) // 2])
-    with pytest.raises(dc.errors.FileFormatError, match=r"val.zip cannot be read as a .zip file"):
+    with pytest.raises(dc.errors.FileFormatError, match=r"val.zip cannot be read .*get it again"):
         dc.vision.TinyImageNet(tmp_path)
 
 
@@ -184,11 +184,11 @@ def test_errors_name_damaged_images(tmp_path):
     content[start + 30] ^= 255
     path.write_bytes(content)
     with pytest.raises(
-        dc.errors.FileFormatError, match=r"val_0.JPEG cannot be read from .*get it again"
+        dc.errors.FileFormatError, match=r"x.zip:.*val_0.JPEG cannot be read .*get it again"
     ):
         images.images[0]
     assert images.images[1].shape == (8, 8, 3)
-    with pytest.raises(dc.errors.FileFormatError, match=r"x.zip:.*val_0.JPEG cannot be decoded"):
+    with pytest.raises(dc.errors.FileFormatError, match=r"x.zip:.*val_0.JPEG is not an image"):
         dc.vision.TinyImageNet(write_zip(tmp_path / "y/x.zip", tiny_imagenet())).images[0]
 
 

@@ -7,13 +7,13 @@ import functools
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
-from threadpoolctl import threadpool_limits
 
 from domaincal._optional import require
 from domaincal._typing import Array, FloatArray, Track
 from domaincal._validation import check_count
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
+from domaincal.statistics.blas_threads import one_blas_thread
 from domaincal.vision.corruptions.catalogue import (
     CLEAN,
     CORRUPTIONS,
@@ -78,7 +78,7 @@ def load_digits_c(
     else:
         corrupted = all_corrupted_digits(n_jobs, track)[:, shown]
     network = MLPClassifier(max_iter=1000, random_state=random_state)
-    with threadpool_limits(1, "blas"):  # threads slow down products of such small matrices
+    with one_blas_thread():  # threads slow down products of such small matrices
         network.fit(_pixel_rows(images[train]), labels[train])
         all_domains = np.concatenate([images[None, shown], corrupted])
         pixels = _pixel_rows(all_domains.reshape(-1, *images.shape[1:]))

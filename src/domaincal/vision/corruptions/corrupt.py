@@ -56,8 +56,8 @@ def corrupt(
     processes or the device.
 
     Arrays with ImageNet's constants are corrupted by the package ``imagecorruptions``, one image at
-    a time. It draws from numpy's global random state, which is restored afterwards: run it in
-    several processes, not in several threads. Tensors, and arrays with other constants, are
+    a time. It draws from numpy's global random state, which is restored afterwards; threads take
+    turns, so run it in several processes. Tensors, and arrays with other constants, are
     corrupted in batches by torch: the same corruptions with other random numbers. There, another
     device or batch size may round a pixel to the next grey level.
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from domaincal._files import atomic_file
+from domaincal._files import atomic_file, decoding, open_file
 from domaincal._optional import require
 from domaincal._typing import Track
 from domaincal._validation import check_count, check_option
-from domaincal.errors import FileFormatError, InputError
+from domaincal.errors import InputError
 from domaincal.vision.corruptions.catalogue import (
     CONSTANTS,
     CORRUPTIONS,
@@ -27,7 +25,9 @@ from domaincal.vision.corruptions.catalogue import (
     check_corruption,
 )
 from domaincal.vision.corruptions.corrupt import corrupt
+from domaincal.vision.image_decoding import open_image, read_image
 from domaincal.vision.processes import run_in_processes
+from domaincal.vision.shared_context import SharedContext
 
 SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 #: File in the output folder with the parameters of the call, so that interrupted work can resume.
@@ -35,6 +35,8 @@ RECIPE = "corruptions.json"
 
 # Quality of the published ImageNet-C.
 _JPEG_QUALITY = 85
+# Longest recipe in bytes; paths have at most 4 kB.
+_MAX_RECIPE = 1 << 16
 # Images that a process takes at a time: large enough to amortise the call.
 _CHUNK = 64
 
@@ -170,14 +172,8 @@ def _find_images(source: Path) -> tuple[list[Path], int]:
     if not images:
         raise InputError(f"there is no image in {source}; looked for {', '.join(SUFFIXES)}.")
     for path in images:
-        with _open_image(path) as image:
+        with open_image(path) as image:
             width, height = image.size
-            mode = image.mode
-        if mode.startswith(("I", "F")):  # Pillow would clip the values instead of scaling them
-            raise InputError(
-                f"{path} has more than 8 bits per channel (mode {mode}); convert the images to "
-                "8 bits first."
-            )
         if min(width, height) < SMALLEST_SIDE:
             raise InputError(
                 f"{path} is {width} x {height} px, but corruptions need sides of at least "
@@ -203,7 +199,7 @@ def _require_separate_folders(source: Path, output: Path) -> None:
 
 def _check_or_write_recipe(source: Path, output: Path, random_state: int, constants: str) -> None:
     """Compare this call with an earlier one into the same folder, or record it in a new folder."""
-    recipe = {
+    recipe: dict[str, str | int] = {
         "seed": random_state,
         "source": str(source.resolve()),
         "imagecorruptions-imaug": version("imagecorruptions-imaug"),
@@ -217,10 +213,7 @@ def _check_or_write_recipe(source: Path, output: Path, random_state: int, consta
         with atomic_file(path) as file:
             file.write(json.dumps(recipe, indent=1).encode())
         return
-    try:
-        earlier = json.loads(path.read_text())
-    except ValueError as error:
-        raise FileFormatError(f"{path} cannot be read ({error}); remove it.") from error
+    earlier = _read_recipe(path)
     earlier.setdefault("constants", "imagenet")  # early versions had no choice of constants
     if earlier != recipe:
         raise InputError(
@@ -229,7 +222,18 @@ def _check_or_write_recipe(source: Path, output: Path, random_state: int, consta
         )
 
 
-def _described(recipe: dict[str, Any]) -> str:
+def _read_recipe(path: Path) -> dict[str, str | int]:
+    """Parameters of an earlier call."""
+    with open_file(path) as file, decoding(path, "remove it, or choose another folder"):
+        found = json.loads(file.read(_MAX_RECIPE))
+        if not isinstance(found, Mapping) or not all(
+            isinstance(value, str | int) for value in found.values()
+        ):
+            raise ValueError("it is not an object of texts and numbers")
+        return dict(found)
+
+
+def _described(recipe: Mapping[str, Any]) -> str:
     return " and ".join(f"{name} {value}" for name, value in recipe.items())
 
 
@@ -242,15 +246,8 @@ def _is_up_to_date(task: _Task) -> bool:
 def _corrupt_files(tasks: list[_Task], random_state: int, constants: Constants) -> None:
     module = require("PIL.Image", extra="corruptions", purpose="reading images")
     for source, target, name, severity in tasks:
-        with _open_image(source) as image:
-            try:
-                pixels = np.asarray(image.convert("RGB"))
-            except (OSError, SyntaxError) as error:  # the header is valid, the rest is not
-                raise FileFormatError(
-                    f"{source} cannot be decoded ({error}); repair or remove it, and run the "
-                    "command again."
-                ) from error
-        with _one_torch_thread(constants):
+        pixels = read_image(source)
+        with nullcontext() if constants == "imagenet" else _one_torch_thread.entered():
             corrupted = corrupt(pixels[None], name, severity, random_state, constants=constants)
         result = module.fromarray(corrupted[0])
         suffix = target.suffix.lower()
@@ -259,12 +256,10 @@ def _corrupt_files(tasks: list[_Task], random_state: int, constants: Constants) 
             result.save(file, format=module.registered_extensions()[suffix], **options)
 
 
-@contextlib.contextmanager
-def _one_torch_thread(constants: str) -> Iterator[None]:
-    """Limit torch, if it is used, to one thread: the worker processes already use all cores."""
-    if constants == "imagenet":
-        yield
-        return
+@SharedContext
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    """Limit torch to one thread: the worker processes already use all cores."""
     torch = require("torch", extra="torch", purpose="corrupting")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -272,13 +267,3 @@ def _one_torch_thread(constants: str) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def _open_image(path: Path) -> Any:
-    module = require("PIL.Image", extra="corruptions", purpose="reading images")
-    try:
-        return module.open(path)
-    except module.UnidentifiedImageError as error:
-        raise FileFormatError(
-            f"{path} is not an image that can be read; repair or remove it."
-        ) from error

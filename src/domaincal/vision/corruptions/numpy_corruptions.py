@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import io
+import os
+import threading
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,8 @@ from domaincal.errors import InputError
 
 # These corruptions take a parameter seed; the others draw from numpy's global random state.
 _WITH_SEED = ("impulse_noise", "glass_blur")
+# Locks of the package, by process: a forked child must not wait for a thread of its parent.
+_LOCKS: dict[int, threading.Lock] = {}
 
 
 def corrupt_images(pixels: Array, name: str, severity: int, random_state: int) -> Array:
@@ -43,7 +46,10 @@ def image_seed(image: Array, name: str, severity: int, random_state: int) -> int
 
 @contextlib.contextmanager
 def _package() -> Iterator[Any]:
-    """Function ``corrupt`` of the package, without its side effects on the process."""
+    """Function ``corrupt`` of the package, without its side effects on the process.
+
+    One thread at a time: all of them share the state that is saved and restored.
+    """
     package = require("imagecorruptions", extra="corruptions", purpose="corrupting images")
     module: Any = require("imagecorruptions.corruptions", extra="corruptions", purpose="corrupting")
     if not hasattr(package, "corrupt"):
@@ -51,18 +57,24 @@ def _package() -> Iterator[Any]:
             "the installed package imagecorruptions has no function corrupt; install the variant "
             "imagecorruptions-imaug with: pip install 'domaincal[corruptions]'"
         )
-    state = np.random.get_state()  # noqa: NPY002
-    cv2 = module.cv2
-    threads = cv2.getNumThreads()
-    module.cv2 = _CachedImread(cv2)
-    cv2.setNumThreads(1)  # worker processes already use all cores
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):  # it prints exceptions that it catches
+    with _LOCKS.setdefault(os.getpid(), threading.Lock()):
+        state = np.random.get_state()  # noqa: NPY002
+        cv2 = module.cv2
+        threads = cv2.getNumThreads()
+        module.cv2 = _CachedImread(cv2)
+        module.print = _print_nothing  # it prints exceptions that it catches
+        cv2.setNumThreads(1)  # worker processes already use all cores
+        try:
             yield package.corrupt
-    finally:
-        cv2.setNumThreads(threads)
-        module.cv2 = cv2
-        np.random.set_state(state)  # noqa: NPY002
+        finally:
+            cv2.setNumThreads(threads)
+            del module.print
+            module.cv2 = cv2
+            np.random.set_state(state)  # noqa: NPY002
+
+
+def _print_nothing(*_: object) -> None:
+    pass
 
 
 class _CachedImread:

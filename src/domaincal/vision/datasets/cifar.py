@@ -8,12 +8,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from domaincal._files import open_file
 from domaincal._typing import Array
 from domaincal._validation import check_option
 from domaincal.errors import FileFormatError
 from domaincal.vision.corruptions.catalogue import CLEAN
-from domaincal.vision.datasets.folder_layout import incomplete, require_folder
-from domaincal.vision.datasets.image_set import ImageSet
+from domaincal.vision.datasets.folder_layout import incomplete, read_text, require_folder
+from domaincal.vision.datasets.image_set import ImageSet, repeated_name
 
 _SIDE = 32
 _PIXELS = 3 * _SIDE * _SIDE
@@ -41,7 +42,7 @@ class _Cifar(ImageSet):
                 path, ", ".join(needed), f"unpack the binary version of {self._title} there"
             )
         records = np.concatenate([self._records(path / name) for name in self._files[split]])
-        class_names = (path / self._names).read_text().split()
+        class_names = read_text(path / self._names).split()
         labels = records[:, self._n_labels - 1].astype(np.int64)
         if labels.max() >= len(class_names):
             raise FileFormatError(
@@ -53,14 +54,15 @@ class _Cifar(ImageSet):
             np.ascontiguousarray(planes.transpose(0, 2, 3, 1)),
             labels,
             class_names=class_names,
-            domains=np.full(len(labels), CLEAN) if split == "test" else None,
-            groups=np.array([f"{split}-{k}" for k in range(len(labels))]),
+            domains=repeated_name(CLEAN, len(labels)) if split == "test" else None,
+            groups=[f"{split}-{k}" for k in range(len(labels))],
             provenance={"data set": self._title, "split": split},
         )
 
     def _records(self, path: Path) -> Array:
         size = self._n_labels + _PIXELS
-        content = np.fromfile(path, np.uint8)
+        with open_file(path) as file:
+            content = np.frombuffer(file.read(), np.uint8)
         if len(content) == 0 or len(content) % size:
             raise FileFormatError(
                 f"{path} has {len(content)} bytes, but must consist of images of {size} bytes; it "

@@ -6,15 +6,18 @@ import os
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import pandas as pd
 
-from domaincal._typing import Array
 from domaincal._validation import check_count, check_option
 from domaincal.data.splits import draw_names
 from domaincal.errors import InputError
 from domaincal.io.text_columns import read_texts, whole_numbers
-from domaincal.vision.datasets.folder_layout import incomplete, require_files, require_folder
+from domaincal.vision.datasets.folder_layout import (
+    incomplete,
+    require_files,
+    require_folder,
+    require_plain_names,
+)
 from domaincal.vision.datasets.image_files import ImageFiles
 from domaincal.vision.datasets.image_set import ImageSet
 
@@ -114,7 +117,8 @@ class GoogleLandmarks(ImageSet):
         table = _find_table(root, variant)
         rows = read_texts(table, _COLUMNS)
         landmarks, classes = pd.factorize(whole_numbers(rows, "class", table), sort=True)
-        clients = rows["user_id"].to_numpy(str)
+        require_plain_names(rows["image_id"], "image_id", str(table))
+        clients = rows["user_id"]
         training, others = _draw_training_clients(clients, training_clients, table, random_state)
         selected = training
         self.ind_domains: tuple[str, ...] = ()
@@ -123,7 +127,7 @@ class GoogleLandmarks(ImageSet):
             selected = _validation_clients(clients, others, min_rows, n_ind)
             ind, ood = draw_names(selected, n_ind, random_state)
             self.ind_domains, self.ood_domains = tuple(ind), tuple(ood)
-        inside = np.isin(clients, selected)
+        inside = clients.isin(selected).to_numpy()
         ids = rows["image_id"][inside].tolist()
         image_folder, names = _find_images(root, ids)
         require_files(image_folder, names, table.name)
@@ -131,8 +135,8 @@ class GoogleLandmarks(ImageSet):
             ImageFiles(image_folder, names),
             landmarks[inside],
             class_names=[str(name) for name in classes],
-            domains=clients[inside],
-            groups=np.array(ids),
+            domains=clients[inside].tolist(),
+            groups=ids,
             provenance={
                 "data set": f"GLDv2 ({variant})", "split": split, "seed": random_state,
                 "training clients": training_clients,
@@ -151,10 +155,10 @@ def _find_table(root: Path, variant: str) -> Path:
 
 
 def _draw_training_clients(
-    clients: Array, n: int, table: Path, random_state: int
+    clients: pd.Series[str], n: int, table: Path, random_state: int
 ) -> tuple[list[str], list[str]]:
     """Training clients, drawn at random, and all other clients."""
-    known = sorted(set(clients.tolist()))
+    known = sorted(set(clients))
     if n >= len(known):
         raise InputError(
             f"training_clients={n}, but {table} has {len(known)} clients; lower it, so that some "
@@ -163,10 +167,12 @@ def _draw_training_clients(
     return draw_names(known, n, random_state)
 
 
-def _validation_clients(clients: Array, others: list[str], min_rows: int, n_ind: int) -> list[str]:
+def _validation_clients(
+    clients: pd.Series[str], others: list[str], min_rows: int, n_ind: int
+) -> list[str]:
     """Clients with at least ``min_rows`` images; raise an error unless they exceed ``n_ind``."""
-    names, counts = np.unique(clients[np.isin(clients, others)], return_counts=True)
-    enough: list[str] = names[counts >= min_rows].tolist()
+    counts = clients[clients.isin(others)].value_counts()
+    enough = sorted(counts.index[counts >= min_rows])
     if len(enough) <= n_ind:
         raise InputError(
             f"n_ind={n_ind}, but only {len(enough)} of the {len(others)} clients that are not "
@@ -183,7 +189,7 @@ def _find_images(root: Path, ids: list[str]) -> tuple[Path, list[str]]:
         if (folder / ids[0][:1] / ids[0][1:2]).is_dir():
             return folder, [f"{name[:1]}/{name[1:2]}/{name[2:3]}/{name}.jpg" for name in ids]
     for folder in folders:
-        if (folder / f"{ids[0]}.jpg").is_file():
+        if os.path.isfile(folder / f"{ids[0]}.jpg"):  # False for names that are too long
             return folder, [f"{name}.jpg" for name in ids]
     first = f"{ids[0][:1]}/{ids[0][1:2]}/{ids[0][2:3]}/{ids[0]}.jpg"
     raise incomplete(

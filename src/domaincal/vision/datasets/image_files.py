@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
-from domaincal._optional import require
 from domaincal._typing import Array, IntArray
-from domaincal.errors import FileFormatError, InputError
+from domaincal.vision.datasets.zip_archive import ZipArchive
+from domaincal.vision.image_decoding import decode_header, read_image, rgb_pixels
 
 
 class Images(Protocol):
@@ -38,7 +34,7 @@ class SelectedImages:
 
 
 class ImageFiles:
-    """Images in the files of a folder, in any format that Pillow reads.
+    """Images in the files of a folder: BMP, GIF, JPEG, PNG, PPM, TIFF or WebP, of 8 bits.
 
     Parameters
     ----------
@@ -63,8 +59,7 @@ class ImageFiles:
         return len(self.names)
 
     def __getitem__(self, index: int) -> Array:
-        path = self.folder / self.names[index]
-        return _decode(path, path)
+        return read_image(self.folder / self.names[index])
 
 
 class ZippedImages:
@@ -94,7 +89,7 @@ class ZippedImages:
         self, archives: Sequence[str | os.PathLike[str]], members: Sequence[tuple[int, str]]
     ) -> None:
         self.archives, self.members = archives, members
-        self._open: dict[int, zipfile.ZipFile] = {}
+        self._open: dict[int, ZipArchive] = {}
         self._process = os.getpid()
 
     def __len__(self) -> int:
@@ -103,36 +98,14 @@ class ZippedImages:
     def __getitem__(self, index: int) -> Array:
         if os.getpid() != self._process:  # a forked process must not share the file position
             self._open, self._process = {}, os.getpid()
-        archive, name = self.members[index]
-        try:
-            if archive not in self._open:
-                self._open[archive] = zipfile.ZipFile(self.archives[archive])
-            content = self._open[archive].read(name)
-        except (OSError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-            raise FileFormatError(
-                f"{name} cannot be read from {self.archives[archive]} ({error}); the file is "
-                "damaged or has changed: get it again."
-            ) from error
-        return _decode(io.BytesIO(content), f"{self.archives[archive]}:{name}")
+        number, name = self.members[index]
+        if number not in self._open:
+            self._open[number] = ZipArchive(self.archives[number])
+        archive = self._open[number]
+        content = io.BytesIO(archive.read(name))
+        size = archive.compressed_size(name)
+        with decode_header(content, f"{archive.path}:{name}", size) as image:
+            return rgb_pixels(image)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_open": {}}
-
-
-def _decode(source: Any, name: object) -> Array:
-    """Image as RGB of 8 bits."""
-    module = require("PIL.Image", extra="torch", purpose="reading images")
-    try:
-        with module.open(source) as image:
-            if image.mode.startswith(("I", "F")):  # Pillow would clip the values, not scale them
-                raise InputError(
-                    f"{name} has more than 8 bits per channel (mode {image.mode}); convert the "
-                    "images to 8 bits first."
-                )
-            return np.asarray(image.convert("RGB"))
-    except FileNotFoundError as error:
-        raise InputError(f"the image {name} does not exist; get the whole data set.") from error
-    except (OSError, SyntaxError) as error:
-        raise FileFormatError(
-            f"{name} cannot be decoded ({error}); repair or remove it."
-        ) from error

@@ -14,6 +14,7 @@ from domaincal._validation import (
     check_count,
     check_domains,
     check_labels,
+    check_names,
 )
 from domaincal.data.splits import draw_names
 from domaincal.errors import InputError
@@ -151,7 +152,7 @@ class ImageSet:
             if values is None:
                 continue
             digest.update(name.encode())
-            if values.dtype.kind == "U":  # joined, because the width of the array may differ
+            if values.dtype.kind in "OU":  # names
                 digest.update("\0".join(values.tolist()).encode())
             else:
                 digest.update(values.astype(np.int64).tobytes())
@@ -160,6 +161,11 @@ class ImageSet:
         for image in (self.images[int(row)] for row in rows):
             digest.update(repr(image.shape).encode() + np.ascontiguousarray(image).tobytes())
         return f"{len(self)} images, sha256 {digest.hexdigest()[:16]}"
+
+
+def repeated_name(name: str, n: int) -> Array:
+    """Array of n times the same name, which takes memory once."""
+    return np.full(n, name, dtype=object)
 
 
 def _n_classes(class_names: Sequence[str] | None, needed_by: str) -> int:
@@ -171,8 +177,13 @@ def _n_classes(class_names: Sequence[str] | None, needed_by: str) -> int:
 
 
 def _checked_names(values: ArrayLike | None, n: int, name: str) -> Array | None:
-    """Domains or groups as an array of integers or strings."""
+    """Domains or groups as an array of integers, or of Python strings that equal rows share."""
     if values is None:
         return None
     codes, names = check_domains(values, n_rows=n, needed_by="ImageSet", name=name)
-    return names[codes] if names.dtype.kind in "iu" else names.astype(str)[codes]
+    if names.dtype.kind not in "iu":
+        texts = [str(text) for text in names]
+        check_names(texts, name)
+        names = np.array(texts, dtype=object)
+    rows: Array = names[codes]
+    return rows

@@ -12,10 +12,16 @@ import pandas as pd
 from domaincal._typing import Array
 from domaincal.errors import InputError
 from domaincal.io.text_columns import are_whole, read_texts
-from domaincal.vision.datasets.folder_layout import require_files
+from domaincal.vision.datasets.folder_layout import (
+    missing_path,
+    require_files,
+    require_inside,
+)
 from domaincal.vision.datasets.image_files import ImageFiles
 from domaincal.vision.datasets.image_set import ImageSet
 
+# Numbers above need class_names: one row with the number 999,999,999 would make as many names.
+_MAX_CLASSES = 1_000_000
 _CURE = (
     "pass the names of your columns as path=..., label=..., domain=... or group=...; all except "
     "path can be None (null on the command line)"
@@ -32,7 +38,8 @@ class ImageTable(ImageSet):
     folder : path, optional
         Folder that the paths are relative to; by default the folder of the csv file.
     path, label, domain, group : str
-        Names of the columns. Paths have forward slashes. Labels are names, or whole numbers from 0.
+        Names of the columns. Paths have forward slashes and stay inside the folder: absolute paths
+        and ``..`` are refused. Labels are names, or whole numbers from 0.
         The column ``group`` is optional. With ``label=None``, ``domain=None`` or ``group=None``
         the column is not read.
     class_names : sequence of str, optional
@@ -76,9 +83,8 @@ class ImageTable(ImageSet):
         table = Path(csv)
         needed = [path, *(name for name in (label, domain) if name)]
         if not table.is_file():
-            problem = "is a folder" if table.is_dir() else "does not exist"
             raise InputError(
-                f"csv={str(csv)!r} {problem}; give a .csv file with the columns "
+                f"csv={str(csv)!r} {missing_path(table)}; give a .csv file with the columns "
                 f"{', '.join(needed)}."
             )
         image_folder = table.parent if folder is None else Path(folder)
@@ -92,13 +98,14 @@ class ImageTable(ImageSet):
         rows = read_texts(table, needed, ["group"] if is_optional else [], cure=_CURE)
         labels, names = _classes(rows[label], class_names, table) if label else (None, class_names)
         files = rows[path].tolist()
+        require_inside(files, table.name)
         require_files(image_folder, files, table.name)
         super().__init__(
             ImageFiles(image_folder, files),
             labels,
             class_names=names,
-            domains=rows[domain].to_numpy(str) if domain else None,
-            groups=rows[group].to_numpy(str) if group in rows else None,
+            domains=rows[domain].tolist() if domain else None,
+            groups=rows[group].tolist() if group in rows else None,
             provenance={"data set": table.name},
         )
 
@@ -115,7 +122,7 @@ def _classes(
             "or use names."
         )
     if class_names is None and not are_whole(labels):
-        numbers, found = pd.factorize(labels.to_numpy(str), sort=True)
+        numbers, found = pd.factorize(labels, sort=True)
         return numbers, found.tolist()
     names = list(class_names) if class_names is not None else []
     if set(labels) <= set(names):  # a name may be a number, such as '3'
@@ -127,10 +134,21 @@ def _classes(
             "it, or correct the row."
         )
     numbers = labels.to_numpy(str).astype(np.int64)
-    names = names or [str(k) for k in range(int(numbers.max()) + 1)]
+    if not names:
+        _require_few_classes(numbers, table)
+        names = [str(k) for k in range(int(numbers.max()) + 1)]
     if numbers.max() >= len(names):
         raise InputError(
             f"{table} has the label {numbers.max()}, but class_names has {len(names)} names; add "
             "the missing names."
         )
     return numbers, names
+
+
+def _require_few_classes(numbers: Array, table: Path) -> None:
+    if numbers.max() >= _MAX_CLASSES:
+        row = int(np.argmax(numbers))
+        raise InputError(
+            f"the label in row {row} of {table} is {numbers[row]}, but numbers of classes are "
+            f"below {_MAX_CLASSES}; use names, or pass class_names=..."
+        )

@@ -98,8 +98,8 @@ class ImageNetC(ImageSet):
             _ImagesByFolder(folders, images),
             np.tile(labels, len(folders)),
             class_names=selected,
-            domains=np.repeat(np.array(wanted), len(images)),
-            groups=np.tile(np.array([name.partition("/")[2] for name in images]), len(folders)),
+            domains=np.repeat(np.array(wanted, object), len(images)),
+            groups=[name.partition("/")[2] for name in images] * len(folders),
             columns=None if classes == "all" else [every.index(wnid) for wnid in selected],
             provenance={"data set": "ImageNet-C", "classes": classes},
         )

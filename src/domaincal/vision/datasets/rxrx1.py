@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array
@@ -14,13 +13,19 @@ from domaincal._validation import check_option
 from domaincal._wording import few
 from domaincal.errors import InputError
 from domaincal.io.text_columns import read_texts, whole_numbers
-from domaincal.vision.datasets.folder_layout import incomplete, require_files, require_folder
+from domaincal.vision.datasets.folder_layout import (
+    incomplete,
+    require_files,
+    require_folder,
+    require_plain_names,
+)
 from domaincal.vision.datasets.image_files import ImageFiles
 from domaincal.vision.datasets.image_set import ImageSet
 
 SPLITS = ("train", "id_test", "val", "test")
 _N_CLASSES = 1139
-_COLUMNS = ("dataset", "experiment", "plate", "well", "site", "sirna_id")
+_PATH_COLUMNS = ("experiment", "plate", "well", "site")
+_COLUMNS = ("dataset", *_PATH_COLUMNS, "sirna_id")
 
 
 class RxRx1(ImageSet):
@@ -87,6 +92,8 @@ class RxRx1(ImageSet):
                 f"the column 'sirna_id' of {table} contains {labels.max()}; expected 0 to "
                 f"{_N_CLASSES - 1}."
             )
+        for name in _PATH_COLUMNS:
+            require_plain_names(rows[name], name, str(table))
         inside = _rows_of_splits(rows, wanted, table)
         rows = rows[inside]
         experiment, plate, well = rows["experiment"], rows["plate"], rows["well"]
@@ -96,8 +103,8 @@ class RxRx1(ImageSet):
             ImageFiles(root / "images", names.tolist()),
             labels[inside],
             class_names=[str(k) for k in range(_N_CLASSES)],
-            domains=experiment.to_numpy(str),
-            groups=np.array((experiment + "/" + plate + "/" + well).tolist()),
+            domains=experiment.tolist(),
+            groups=(experiment + "/" + plate + "/" + well).tolist(),
             provenance={"data set": "RxRx1-WILDS", "split": "+".join(wanted)},
         )
 

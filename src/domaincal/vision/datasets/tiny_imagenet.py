@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import os
 import re
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
 
+from domaincal._files import decoding
 from domaincal._validation import check_option
 from domaincal._wording import few
 from domaincal.errors import FileFormatError, InputError
 from domaincal.vision.corruptions.catalogue import CLEAN
-from domaincal.vision.datasets.folder_layout import incomplete, list_folder
+from domaincal.vision.datasets.folder_layout import (
+    NOT_TEXT,
+    incomplete,
+    list_folder,
+    missing_path,
+    read_text,
+)
 from domaincal.vision.datasets.image_files import ImageFiles, Images, ZippedImages
-from domaincal.vision.datasets.image_set import ImageSet
+from domaincal.vision.datasets.image_set import ImageSet, repeated_name
+from domaincal.vision.datasets.zip_archive import ZipArchive
 
 _FOLDER = "tiny-imagenet-200"
 _N_CLASSES = 200
@@ -28,6 +36,8 @@ _EXPECTED = {
 }
 _TRAINING_IMAGE = re.compile(r"train/(n[0-9]{8})/images/([^/]+\.JPEG)")
 _VALIDATION_IMAGE = re.compile(r"val/images/([^/]+\.JPEG)")
+# Memory of the words of a text, in multiples of its size.
+_WORDS = 40
 
 
 class TinyImageNet(ImageSet):
@@ -98,8 +108,8 @@ class TinyImageNet(ImageSet):
             files.images([name for _, _, name in rows]),
             np.array([number[wnid] for wnid, _, _ in rows]),
             class_names=classes,
-            domains=np.full(len(rows), CLEAN) if split == "val" else None,
-            groups=np.array([image for _, image, _ in rows]),
+            domains=repeated_name(CLEAN, len(rows)) if split == "val" else None,
+            groups=[image for _, image, _ in rows],
             provenance={"data set": "Tiny-ImageNet", "split": split},
         )
 
@@ -144,7 +154,7 @@ class _UnpackedFiles:
 
     def text(self, name: str) -> str | None:
         path = self.path / name
-        return path.read_text() if path.is_file() else None
+        return read_text(path) if path.exists() else None
 
     def images(self, names: Sequence[str]) -> Images:
         return ImageFiles(self.path, names)
@@ -164,13 +174,8 @@ class _ZippedFiles:
         self.path, self._archives = path, archives
         self._members: dict[str, tuple[int, str]] = {}
         for number, archive in enumerate(archives):
-            try:
-                with zipfile.ZipFile(archive) as file:
-                    names = file.namelist()
-            except (zipfile.BadZipFile, OSError) as error:
-                raise FileFormatError(
-                    f"{archive} cannot be read as a .zip file ({error}); get it again."
-                ) from error
+            with closing(ZipArchive(archive)) as file:
+                names = file.names()
             for name in names:  # the first archive that contains a file counts
                 self._members.setdefault(name.removeprefix(f"{_FOLDER}/"), (number, name))
 
@@ -190,8 +195,10 @@ class _ZippedFiles:
         if name not in self._members:
             return None
         number, member = self._members[name]
-        with zipfile.ZipFile(self._archives[number]) as file:
-            return file.read(member).decode()
+        with closing(ZipArchive(self._archives[number])) as file:
+            content = file.read(member, copies=_WORDS)
+        with decoding(f"{self._archives[number]}:{member}", NOT_TEXT):
+            return content.decode()
 
     def images(self, names: Sequence[str]) -> Images:
         return ZippedImages(self._archives, [self._members[name] for name in names])
@@ -202,8 +209,8 @@ def _open_files(path: Path) -> _Files:
         return _ZippedFiles(path, [path])
     if not path.is_dir():
         raise InputError(
-            f"folder={str(path)!r} does not exist; give the folder {_FOLDER}, its parent, or the "
-            "folder of its .zip files."
+            f"folder={str(path)!r} {missing_path(path)}; give the folder {_FOLDER}, its parent, or "
+            "the folder of its .zip files."
         )
     for folder in (path, path / _FOLDER):
         if (folder / "train").is_dir() or (folder / "val").is_dir():

@@ -185,7 +185,7 @@ def extract(
             batches = source.batches(n_kept, target, track)
             new_shard = functools.partial(OutputShard, source, provenance, mixed)
             _write_shards(store, batches, new_shard, start=n_kept, shard_rows=shard_rows)
-    mixed.warn_if_repeated(n_rows=len(store) - n_kept, stacklevel=2)
+    mixed.warn_if_repeated(n_rows=len(store) - n_kept)
     seconds = time.perf_counter() - started
     return Extraction(store, len(store), n_kept, seconds, str(target), precision)
 

@@ -13,7 +13,7 @@ from domaincal._wording import few
 from domaincal.errors import InputError
 from domaincal.vision.corruptions.catalogue import SMALLEST_SIDE
 from domaincal.vision.corruptions.corruption_set import Corruptions
-from domaincal.vision.datasets.image_set import ImageSet
+from domaincal.vision.datasets.image_set import ImageSet, repeated_name
 from domaincal.vision.extraction.batch_source import Batch
 from domaincal.vision.image_batches import decode_all, image_batches
 from domaincal.vision.networks.network import Network
@@ -40,6 +40,7 @@ class ImageSetBatches:
                 f"need sides of at least {SMALLEST_SIDE} px; train a network for larger images."
             )
         self._corruptions = corruptions
+        self._domain_names = _names_and_codes(images.domains)
         self._batch_size = batch_size
         self._n_jobs = n_jobs
         self.class_names = self._set.class_names
@@ -73,10 +74,11 @@ class ImageSetBatches:
 
     def _corrupted_domains(self, name: str) -> Array:
         """Domain of each corrupted image: ``fog-3``, or ``hospital/fog-3`` if there are several."""
-        domains = self._set.domains
-        if domains is None or len(np.unique(domains)) == 1:
-            return np.repeat(name, len(self._set))
-        return np.array([f"{domain}/{name}" for domain in domains])
+        names, codes = self._domain_names
+        if len(names) <= 1:
+            return repeated_name(name, len(self._set))
+        corrupted: Array = np.array([f"{domain}/{name}" for domain in names], object)[codes]
+        return corrupted
 
     def _steps(self, start: int) -> list[range]:
         """Rows of each batch. No batch contains images under two corruptions."""
@@ -104,6 +106,14 @@ class ImageSetBatches:
             yield from image_batches(
                 self._set.images, rows, self._preprocessing, device=device, n_jobs=self._n_jobs
             )
+
+
+def _names_and_codes(domains: Array | None) -> tuple[Array, IntArray]:
+    """Different domains, and the index of each row's domain among them."""
+    if domains is None:
+        return np.empty(0), np.empty(0, np.int64)
+    names, codes = np.unique(domains, return_inverse=True)
+    return names, codes
 
 
 def _required_preprocessing(network: Network) -> Preprocessing:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from domaincal._validation import check_option
+from domaincal._warnings import warn_caller
 from domaincal.errors import DomaincalWarning, InputError
 from domaincal.vision.networks.network import Network
 
@@ -55,15 +55,14 @@ class MixedPrecision:
         self.n_repeated += len(images)
         return outputs
 
-    def warn_if_repeated(self, *, n_rows: int, stacklevel: int) -> None:
+    def warn_if_repeated(self, *, n_rows: int) -> None:
         """Warn if images were computed again in float32, and say how many."""
         if self.n_repeated:
-            warnings.warn(
+            warn_caller(
                 f"{self.n_repeated} of {n_rows} images were computed again in float32, because "
                 f"their batches had values that are not finite in {self.precision}; pass "
                 "precision='float32' to compute all images in float32.",
                 DomaincalWarning,
-                stacklevel=stacklevel + 1,
             )
 
     def _outputs(self, images: Tensor, precision: Precision) -> Outputs:

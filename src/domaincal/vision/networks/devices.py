@@ -10,6 +10,7 @@ import torch
 
 from domaincal._tensors import check_device
 from domaincal.vision.networks.network import Network
+from domaincal.vision.shared_context import SharedContext
 
 
 def choose_device(device: str) -> torch.device:
@@ -18,8 +19,13 @@ def choose_device(device: str) -> torch.device:
     return torch.device("cpu") if found is None else found
 
 
-def fastest_convolutions() -> AbstractContextManager[Any]:
+def fastest_convolutions() -> AbstractContextManager[None]:
     """Let cuDNN time its algorithms for each convolution, which pays off for many equal batches."""
+    return _timed_convolutions.entered()
+
+
+@SharedContext
+def _timed_convolutions() -> AbstractContextManager[Any]:
     settings = torch.backends.cudnn
     return torch.backends.cudnn.flags(
         enabled=True, benchmark=True, deterministic=settings.deterministic,

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from domaincal._files import NETWORK_FORMAT, decoding
-from domaincal.errors import FileFormatError
+import numpy as np
 
-_VERSION = "1"
+from domaincal._files import NETWORK_FORMAT, decoding
+from domaincal._typing import Array
+from domaincal._validation import check_class_names
+from domaincal.errors import FileFormatError, InputError
+
+#: Largest side in px of the images of a network.
+MAX_SIDE = 4096
+
+_VERSION = "2"
+#: Version 1 has no checksum.
+_EARLIER_VERSIONS = ("1",)
+_STEMS = ("standard", "small")
+_MAX_DEPTH = 10
 _CURE = "it may be damaged: copy it again, or train the network again with domaincal train"
 
 
@@ -41,9 +53,13 @@ class NetworkHeader:
         """Number of classes; None if the network has the classes of timm's weights."""
         return None if self.class_names is None else len(self.class_names)
 
-    def texts(self) -> dict[str, str]:
-        """Header as metadata of a ``.safetensors`` file."""
-        return {"format": NETWORK_FORMAT, "version": _VERSION, "network": json.dumps(asdict(self))}
+    def texts(self, weights: Mapping[str, Array]) -> dict[str, str]:
+        """Header as metadata of a ``.safetensors`` file with these weights."""
+        text = json.dumps(asdict(self))
+        return {
+            "format": NETWORK_FORMAT, "version": _VERSION, "network": text,
+            "sha256": checksum(text, weights),
+        }  # fmt: skip
 
     @classmethod
     def from_texts(cls, texts: Mapping[str, str], path: str | os.PathLike[str]) -> NetworkHeader:
@@ -52,30 +68,90 @@ class NetworkHeader:
             raise FileFormatError(
                 f"{path} is not a network file of domaincal; train one with domaincal train."
             )
-        if texts.get("version") != _VERSION:
+        if texts.get("version") not in (_VERSION, *_EARLIER_VERSIONS):
             raise FileFormatError(
                 f"{path} has version {texts.get('version')} of the format, but this domaincal "
                 f"reads version {_VERSION}; upgrade domaincal."
             )
         with decoding(path, _CURE):
-            header = json.loads(_entry(texts, "network", str))
-            provenance = _entry(header, "provenance", dict)
-            preprocessing = _entry(header, "preprocessing", dict)
-            _entry(preprocessing, "side", int)
-            for key in ("timm", "stem"):
-                _entry(provenance, key, str)
-            names = _entry(header, "class_names", list | None)
+            header = json.loads(_entry(texts, "network", str), object_pairs_hook=_different_keys)
+            _check_depth(header, _MAX_DEPTH)
             return cls(
                 name=_entry(header, "name", str),
-                class_names=None if names is None else tuple(map(str, names)),
-                preprocessing=preprocessing,
-                provenance=provenance,
+                class_names=_checked_names(_entry(header, "class_names", list | None)),
+                preprocessing=_checked_preprocessing(_entry(header, "preprocessing", dict)),
+                provenance=_checked_provenance(_entry(header, "provenance", dict)),
             )
 
 
 def is_network(texts: Mapping[str, str]) -> bool:
     """Whether the metadata of a ``.safetensors`` file belong to a network."""
     return texts.get("format") == NETWORK_FORMAT
+
+
+def verify_checksum(
+    texts: Mapping[str, str], weights: Mapping[str, Array], path: str | os.PathLike[str]
+) -> None:
+    """Compare the header and the weights with the checksum, which version 1 does not have."""
+    if texts.get("version") in _EARLIER_VERSIONS:
+        return
+    if texts.get("sha256") != checksum(texts["network"], weights):
+        raise FileFormatError(
+            f"the checksum of {path} does not match its header and weights; {_CURE}."
+        )
+
+
+def checksum(text: str, weights: Mapping[str, Array]) -> str:
+    """SHA-256 of the header and of all weights."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(weights):
+        values = np.ascontiguousarray(weights[name])
+        digest.update(f"\n{name} {values.dtype.str} {values.shape}\n".encode())
+        digest.update(values.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _checked_names(names: list[Any] | None) -> tuple[str, ...] | None:
+    try:
+        return None if names is None else check_class_names(names, n_classes=len(names))
+    except InputError as error:  # the file is wrong, not an argument
+        raise ValueError(str(error).rstrip(".")) from error
+
+
+def _checked_preprocessing(found: dict[str, Any]) -> dict[str, Any]:
+    side = _entry(found, "side", int)
+    if isinstance(side, bool) or not 1 <= side <= MAX_SIDE:
+        raise ValueError(f"the side of its images is {str(side)[:20]} px, not 1 to {MAX_SIDE}")
+    return found
+
+
+def _checked_provenance(found: dict[str, Any]) -> dict[str, Any]:
+    """Check the entries that are used; the others are only shown."""
+    _entry(found, "timm", str)
+    stem = _entry(found, "stem", str)
+    if stem not in _STEMS:
+        raise ValueError(f"stem must be one of {', '.join(_STEMS)}, got {stem!r}")
+    accuracy = found.get("accuracy")
+    if accuracy is not None and not (isinstance(accuracy, float | int) and 0 <= accuracy <= 1):
+        raise ValueError(f"its accuracy is {str(accuracy)[:20]}, not a number from 0 to 1")
+    return found
+
+
+def _different_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Object of JSON; which of two equal keys counts would be a matter of the parser."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("its header has a key twice")
+    return found
+
+
+def _check_depth(value: Any, left: int) -> None:
+    """Raise a ValueError for nesting that would exceed the limit of recursion later."""
+    if left == 0:
+        raise ValueError("its header is nested too deeply")
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for part in parts:
+        _check_depth(part, left - 1)
 
 
 def _entry(header: Any, key: str, expected: Any) -> Any:

@@ -14,6 +14,12 @@ from domaincal._optional import require
 from domaincal._typing import Array
 from domaincal._validation import check_count, check_option
 from domaincal.errors import InputError
+from domaincal.vision.networks.header import MAX_SIDE
+
+# Smallest fraction of an image that is kept: another one is resized to side / crop px.
+_MIN_CROP = 0.25
+# Longer images are cropped while they are resized, so that they take no more memory than others.
+_LONG = 8
 
 
 @dataclass(frozen=True)
@@ -27,9 +33,9 @@ class Preprocessing:
     Attributes
     ----------
     side : int
-        Side of the network's input in px.
+        Side of the network's input in px, at most 4096.
     crop : float
-        Fraction of the shorter side that is kept.
+        Fraction of the shorter side that is kept, from 0.25 to 1.
     interpolation : {"bilinear", "bicubic"}
     mean, std : (red, green, blue)
         Mean and standard deviation of pixels in [0, 1].
@@ -48,7 +54,7 @@ class Preprocessing:
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
 
     def __post_init__(self) -> None:
-        check_count(self.side, "side", minimum=1)
+        check_side(self.side)
         check_option(self.interpolation, "interpolation", ("bilinear", "bicubic"))
         for name, values in (("mean", self.mean), ("std", self.std)):
             if np.shape(values) != (3,) or not np.isfinite(np.array(values, float)).all():
@@ -57,8 +63,8 @@ class Preprocessing:
                 )
         if min(self.std) <= 0:
             raise InputError(f"std must be above 0, got {self.std!r}; pixels are divided by it.")
-        if not 0 < self.crop <= 1:
-            raise InputError(f"crop must be in (0, 1], got {self.crop!r}.")
+        if not _MIN_CROP <= self.crop <= 1:
+            raise InputError(f"crop must be in [{_MIN_CROP}, 1], got {self.crop!r}.")
 
     @classmethod
     def from_timm(cls, config: dict[str, Any], *, side: int | None = None) -> Preprocessing:
@@ -81,11 +87,16 @@ class Preprocessing:
         module = require("PIL.Image", extra="torch", purpose="resizing images")
         shorter, target = min(height, width), int(self.side / self.crop)
         size = (target * width // shorter, target * height // shorter)
-        resized = module.fromarray(image).resize(
-            size, getattr(module.Resampling, self.interpolation.upper())
-        )
+        method = getattr(module.Resampling, self.interpolation.upper())
         left, top = (round((length - self.side) / 2) for length in size)
-        return np.asarray(resized.crop((left, top, left + self.side, top + self.side)))
+        crop = (left, top, left + self.side, top + self.side)
+        if max(size) > _LONG * target:
+            scale = (width / size[0], height / size[1]) * 2
+            box = tuple(a * b for a, b in zip(crop, scale, strict=True))
+            return np.asarray(
+                module.fromarray(image).resize((self.side, self.side), method, box=box)
+            )
+        return np.asarray(module.fromarray(image).resize(size, method).crop(crop))
 
     def normalise(self, images: Tensor) -> Tensor:
         """Normalise images, uint8 of shape (n, side, side, 3), to float32 (n, 3, side, side)."""
@@ -105,6 +116,13 @@ class Preprocessing:
         if missing:
             raise ValueError(f"the preprocessing has no {missing[0]!r}")
         return cls(**{**values, "mean": tuple(values["mean"]), "std": tuple(values["std"])})
+
+
+def check_side(side: int) -> None:
+    """Raise an error unless the side of images is a whole number from 1 to ``MAX_SIDE``."""
+    check_count(side, "side", minimum=1)
+    if side > MAX_SIDE:
+        raise InputError(f"side must be at most {MAX_SIDE} px, got {side}.")
 
 
 @functools.lru_cache(maxsize=16)
