@@ -55,7 +55,8 @@ def network_file(tmp_path, *, class_names=("cat", "dog"), provenance=None):
         "resnet-50", class_names, {"side": 64, "crop": 1.0}, provenance or {**MADE, **TRAINED}
     )
     path = tmp_path / "network.safetensors"
-    save_file({"fc.weight": np.zeros((2, 3), np.float32)}, path, header.texts())
+    weights = {"fc.weight": np.zeros((2, 3), np.float32)}
+    save_file(weights, path, header.texts(weights))
     return path
 
 
@@ -96,6 +97,26 @@ def test_a_damaged_header_is_refused(options, tmp_path):
     path = network_file(tmp_path, provenance={"timm": "resnet18"})
     said = run("inspect", path, *options, status=1)
     assert f"{path} cannot be read (its header has no 'stem'); it may be damaged" in said
+
+
+@pytest.mark.parametrize(
+    ("provenance", "side", "message"),
+    [
+        ({"accuracy": "high"}, 64, "its accuracy is high, not a number from 0 to 1"),
+        ({"stem": "large"}, 64, "stem must be one of standard, small, got 'large'"),
+        ({"deep": [[[[[[[[[[1]]]]]]]]]]}, 64, "its header is nested too deeply"),
+        ({}, 40_000, "the side of its images is 40000 px, not 1 to 4096"),
+        ({}, True, "the side of its images is True px"),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_entries_of_wrong_types_are_refused(provenance, side, message, options, tmp_path):
+    header = NetworkHeader("x", ("a", "b"), {"side": side}, {**MADE, **provenance})
+    path = tmp_path / "network.safetensors"
+    save_file({"x": np.zeros(2, np.float32)}, path, header.texts({}))
+    assert f"{path} cannot be read ({message}" in " ".join(
+        run("inspect", path, *options, status=1).split()
+    )
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "fit"])

@@ -384,7 +384,8 @@ class TestEvaluate:
 
     def test_logits_that_look_like_probabilities_are_reported(self, tmp_path):
         p = np.exp(DATA.logits) / np.exp(DATA.logits).sum(axis=1, keepdims=True)
-        np.savez(tmp_path / "p.npz", logits=p, labels=DATA.labels, domains=DATA.domains)
+        domains = DATA.domains.astype(str)
+        np.savez(tmp_path / "p.npz", logits=p, labels=DATA.labels, domains=domains)
         options = ["evaluate", tmp_path / "p.npz", "--methods", "msp"]
         assert "pass --probabilities" in " ".join(run(*options).stderr.split())
         result = run(*options, "--probabilities", "--json")
@@ -395,7 +396,8 @@ class TestEvaluate:
         )  # fmt: skip
 
     def test_without_domains_md_ts_is_left_out(self, tmp_path):
-        np.savez(tmp_path / "s.npz", logits=DATA.logits, labels=DATA.labels, Domain=DATA.domains)
+        domains = DATA.domains.astype(str)
+        np.savez(tmp_path / "s.npz", logits=DATA.logits, labels=DATA.labels, Domain=domains)
         result = run("evaluate", tmp_path / "s.npz")
         assert (
             "has no domains: all rows count as one domain, and MD-TS is left out" in result.stderr
@@ -472,3 +474,17 @@ def test_every_verb_has_help_with_examples(verb):
     assert f"Examples:\n    domaincal {verb}" in out
     assert "--json" in out
     assert verb in run("--help").output
+
+
+@pytest.mark.parametrize("verb", ["inspect", "evaluate", "fit", "apply", "convert"])
+def test_the_memory_of_reading_is_limited(scores, model, verb):
+    output = {
+        "fit": ["-o", scores.parent / "m.safetensors"], "apply": ["-o", scores.parent / "t.npz"],
+        "convert": [scores.parent / "t.npz"],
+    }.get(verb, [])  # fmt: skip
+    order = [verb, *([model] if verb == "apply" else []), scores, *output]
+    error = run(*order, "--max-memory", "10 kB", code=1).stderr
+    assert "scores.npz has" in error
+    assert "--max-memory" in error
+    assert "is not a size" in run(*order, "--max-memory", "much", code=2).stderr
+    run(*order, "--max-memory", "100 MB")

@@ -11,6 +11,7 @@ from domaincal.cli.options import (
     data_argument,
     force_option,
     json_option,
+    max_memory_option,
     output_option,
     probabilities_option,
 )
@@ -21,10 +22,17 @@ from domaincal.cli.options import (
 @data_argument
 @output_option(required=True, text="Table of the predictions: .parquet, .csv or .npz.")
 @probabilities_option
+@max_memory_option
 @force_option
 @json_option
 def apply(
-    model: Path, data: Path, output: Path, probabilities: bool, force: bool, as_json: bool
+    model: Path,
+    data: Path,
+    output: Path,
+    probabilities: bool,
+    max_memory: int | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write the calibrated probabilities that MODEL gives to the rows of DATA.
 
@@ -37,18 +45,18 @@ def apply(
     """
     from domaincal.calibrators import load
     from domaincal.cli.console import print_json, say, working
-    from domaincal.cli.options import described, read_input, require_output, size_of
+    from domaincal.cli.options import claimed, described, read_input, size_of
     from domaincal.evaluation import prediction_table
     from domaincal.io.prediction_files import require_table_format, write_table
 
     require_table_format(output)
-    require_output(output, force=force)
-    calibrator = load(model)
-    source = read_input(data, probabilities=probabilities)
-    with working(f"applying {model}"):
-        table = prediction_table(calibrator, source.data)
-    with working(f"writing {output}"):
-        write_table(table, output)
+    with claimed(output, force=force):
+        calibrator = load(model)
+        source = read_input(data, probabilities=probabilities, max_memory=max_memory)
+        with working(f"applying {model}"):
+            table = prediction_table(calibrator, source.data)
+        with working(f"writing {output}"):
+            write_table(table, output)
     confidence = float(table["confidence"].mean())
     if as_json:
         content = {"model": str(model), "output": str(output), "mean_confidence": confidence}

@@ -10,14 +10,13 @@ import re
 import shutil
 import sys
 import textwrap
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from domaincal.errors import DomaincalWarning
+from domaincal._warnings import handle_warnings
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -135,27 +134,23 @@ def progress(
 
 @contextmanager
 def warnings_in_one_line() -> Iterator[None]:
-    """Print warnings as messages; of those that differ only in names or numbers, the first."""
+    """Print warnings of domaincal as messages; of those that differ in names or numbers, one."""
     counts: dict[str, int] = {}
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = " ".join(str(message).split())
+    def show(message: str, category: type[Warning]) -> None:
+        text = " ".join(message.split())
         pattern = _VARIABLE_PARTS.sub("", text)
         counts[pattern] = counts.get(pattern, 0) + 1
         if counts[pattern] == 1:
             say(f"warning: {text}", err=True)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", DomaincalWarning)
-        warnings.showwarning = show
-        try:
+    try:
+        with handle_warnings(show):
             yield
-        finally:
-            more = sum(counts.values()) - len(counts)
-            if more:
-                say(
-                    f"warning: {more} more like {'this' if len(counts) == 1 else 'these'}", err=True
-                )
+    finally:
+        more = sum(counts.values()) - len(counts)
+        if more:
+            say(f"warning: {more} more like {'this' if len(counts) == 1 else 'these'}", err=True)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

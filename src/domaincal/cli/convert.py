@@ -10,6 +10,7 @@ from domaincal.cli.options import (
     DATA_HELP,
     force_option,
     json_option,
+    max_memory_option,
     probabilities_option,
 )
 
@@ -24,6 +25,7 @@ from domaincal.cli.options import (
 @click.option(
     "--append", is_flag=True, help="Append the rows to a store; a missing one is created."
 )
+@max_memory_option
 @force_option
 @json_option
 def convert(
@@ -32,6 +34,7 @@ def convert(
     probabilities: bool,
     domain: str | None,
     append: bool,
+    max_memory: int | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -47,13 +50,15 @@ def convert(
     """
     from domaincal import io
     from domaincal.cli.console import print_json, say, working
-    from domaincal.cli.options import described, require_output, size_of
+    from domaincal.cli.options import claimed, described, size_of
     from domaincal.io.formats import require_writable_format
 
     require_writable_format(output)
-    require_output(output, force=force, grows=append)
-    with working(f"converting {source}"):
-        data = io.convert(source, output, probabilities=probabilities, domain=domain, append=append)
+    with claimed(output, force=force, grows=append), working(f"converting {source}"):
+        data = io.convert(
+            source, output, probabilities=probabilities, domain=domain, append=append,
+            max_memory=max_memory,
+        )  # fmt: skip
     if as_json:
         print_json("conversion", {"output": str(output), "data": described(source, data)})
         return

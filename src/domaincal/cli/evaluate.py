@@ -13,6 +13,7 @@ from domaincal.cli.options import (
     DATA_HELP,
     data_argument,
     json_option,
+    max_memory_option,
     probabilities_option,
     seed_option,
 )
@@ -79,6 +80,7 @@ def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 )  # fmt: skip
 @click.option("--worst", is_flag=True, help="Gate on the worst domain instead of the mean.")
 @probabilities_option
+@max_memory_option
 @json_option
 def evaluate(
     data: Path,
@@ -93,6 +95,7 @@ def evaluate(
     fail_on: str | None,
     worst: bool,
     probabilities: bool,
+    max_memory: int | None,
     as_json: bool,
 ) -> None:
     """Fit methods on one part of DATA and score them, domain by domain, on the rest.
@@ -112,7 +115,7 @@ def evaluate(
     from domaincal.evaluation import check_gate
 
     _check_options(methods, models, ood, leave_one_domain_out, split, fail_above, fail_on, worst)
-    source = read_input(data, probabilities=probabilities)
+    source = read_input(data, probabilities=probabilities, max_memory=max_memory)
     _require_arrays(source, ood=ood, leave_one_domain_out=leave_one_domain_out, split=split)
     if source.data.domains is None:
         _warn_of_no_domains(source, md_ts_left_out=not (methods or models))

@@ -12,6 +12,7 @@ from domaincal.cli.options import (
     data_argument,
     force_option,
     json_option,
+    max_memory_option,
     output_option,
     probabilities_option,
 )
@@ -26,6 +27,7 @@ from domaincal.cli.options import (
 )
 @click.option("--head", help="Head of md-ts: ols, ridge, huber, krr or knn.")
 @probabilities_option
+@max_memory_option
 @force_option
 @json_option
 def fit(
@@ -34,6 +36,7 @@ def fit(
     method: str | None,
     head: str | None,
     probabilities: bool,
+    max_memory: int | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -48,23 +51,23 @@ def fit(
     from domaincal.cli.console import print_json, say, working
     from domaincal.cli.inspect import model_facts
     from domaincal.cli.method_options import default_method, parse_method, require_inputs
-    from domaincal.cli.options import described, read_input, require_output, size_of
+    from domaincal.cli.options import claimed, described, read_input, size_of
     from domaincal.cli.tables import print_model
     from domaincal.errors import InputError
 
     _check_method(method, head)
     if output.suffix != ".safetensors":
         raise InputError(f"{output} must end in .safetensors, the format of calibrators.")
-    require_output(output, force=force)
-    source = read_input(data, probabilities=probabilities)
-    source.require("labels", needed_by="fit")
-    method = method or default_method(source.data)
-    method += "" if head is None else f":head={head}"
-    calibrator = parse_method(method)
-    require_inputs(calibrator, method, source)
-    with working(f"fitting {method}"):
-        calibrator.fit(source.data)
-    calibrator.save(output)
+    with claimed(output, force=force):
+        source = read_input(data, probabilities=probabilities, max_memory=max_memory)
+        source.require("labels", needed_by="fit")
+        method = method or default_method(source.data)
+        method += "" if head is None else f":head={head}"
+        calibrator = parse_method(method)
+        require_inputs(calibrator, method, source)
+        with working(f"fitting {method}"):
+            calibrator.fit(source.data)
+        calibrator.save(output)
     if as_json:
         content = {"output": str(output), "calibrator": model_facts(calibrator)}
         print_json("fit", {**content, "data": described(data, source.data)})

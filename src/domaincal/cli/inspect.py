@@ -7,7 +7,12 @@ from typing import Any
 
 import click
 
-from domaincal.cli.options import DATA_HELP, json_option, probabilities_option
+from domaincal.cli.options import (
+    DATA_HELP,
+    json_option,
+    max_memory_option,
+    probabilities_option,
+)
 
 # Learned attributes for JSON documents; heads and maps are too large.
 _LEARNED = (
@@ -20,8 +25,11 @@ _LEARNED = (
 @click.argument("path", type=click.Path(path_type=Path))
 @probabilities_option
 @click.option("--verify", is_flag=True, help="Compare the checksums of a store or a .parquet file.")
+@max_memory_option
 @json_option
-def inspect(path: Path, probabilities: bool, verify: bool, as_json: bool) -> None:
+def inspect(
+    path: Path, probabilities: bool, verify: bool, max_memory: int | None, as_json: bool
+) -> None:
     """Describe a file, domain by domain, and list possible problems.
 
     PATH is a data file, a calibrator (from domaincal fit) or a network (from domaincal train).
@@ -41,7 +49,10 @@ def inspect(path: Path, probabilities: bool, verify: bool, as_json: bool) -> Non
     elif "domaincal" in metadata:
         _inspect_calibrator(path, as_json=as_json)
     else:
-        _inspect_data(path, probabilities=probabilities, verify=verify, as_json=as_json)
+        _inspect_data(
+            path, as_json=as_json, probabilities=probabilities, verify=verify,
+            max_memory=max_memory,
+        )  # fmt: skip
 
 
 def model_facts(calibrator: Any) -> dict[str, Any]:
@@ -87,7 +98,7 @@ def _inspect_calibrator(path: Path, *, as_json: bool) -> None:
         print_model(calibrator)
 
 
-def _inspect_data(path: Path, *, probabilities: bool, verify: bool, as_json: bool) -> None:
+def _inspect_data(path: Path, *, as_json: bool, **options: Any) -> None:
     from dataclasses import asdict
 
     from domaincal import io
@@ -95,7 +106,7 @@ def _inspect_data(path: Path, *, probabilities: bool, verify: bool, as_json: boo
     from domaincal.cli.tables import print_inspection
 
     with working(f"reading {path}"):
-        found = io.inspect(path, probabilities=probabilities, verify=verify)
+        found = io.inspect(path, **options)
     if as_json:
         print_json("inspection", {**asdict(found), "domains": records(found.domains)})
     else:

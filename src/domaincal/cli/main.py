@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from domaincal.cli.apply import apply
-from domaincal.cli.console import printable, warnings_in_one_line
+from domaincal.cli.console import emit, printable, warnings_in_one_line
 from domaincal.cli.convert import convert
 from domaincal.cli.corrupt import corrupt
 from domaincal.cli.demo import demo
@@ -19,11 +19,15 @@ from domaincal.cli.reproduce import reproduce
 from domaincal.cli.train import train
 from domaincal.errors import DomaincalError
 
+#: Exit status after Ctrl-C: 128 plus the number of the signal.
+INTERRUPTED = 130
+
 
 class _Verbs(click.Group):
     """Group of verbs, listed in the order of use.
 
-    Errors of domaincal and of the system become one line on stderr and exit status 1.
+    Errors of domaincal and of the system become one line on stderr and exit status 1. Ctrl-C is
+    exit status 130, as for programs that the signal ends; click would say 1.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -33,6 +37,9 @@ class _Verbs(click.Group):
         try:
             with warnings_in_one_line():
                 return super().invoke(ctx)
+        except KeyboardInterrupt:
+            emit("Interrupted.", err=True)
+            raise SystemExit(INTERRUPTED) from None
         except DomaincalError as error:
             raise _failure(str(error)) from error
         except OSError as error:
@@ -52,7 +59,8 @@ def _failure(message: str) -> click.ClickException:
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="To try it: domaincal demo. "
-    "Exit status: 0 success, 1 error, 2 wrong usage, 3 failed gate (evaluate --fail-above).",
+    "Exit status: 0 success, 1 error, 2 wrong usage, 3 failed gate (evaluate --fail-above), 130 "
+    "interrupted.",
 )
 @click.version_option(package_name="domaincal")
 def main() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,6 +37,24 @@ seed_option = click.option(
 jobs_option = click.option(
     "--jobs", type=click.IntRange(min=1), help="Number of processes. [default: one for each core]"
 )
+
+
+def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Number of bytes; a wrong size is wrong usage."""
+    from domaincal._memory import parse_size
+    from domaincal.errors import InputError
+
+    try:
+        return None if value is None else parse_size(value, "--max-memory")
+    except InputError as error:
+        raise click.UsageError(str(error)) from error
+
+
+max_memory_option = click.option(
+    "--max-memory", callback=_size, metavar="SIZE",
+    help="Memory that reading DATA may take, such as '4 GB'. [default: 256 MiB, or 100 times the "
+    "size of DATA if that is more]",
+)  # fmt: skip
 
 
 def output_option(*, required: bool, text: str) -> Callable[[F], F]:
@@ -83,16 +102,14 @@ class InputData:
         return f"an array {array!r} or {column}{ignored}"
 
 
-def read_input(path: Path, *, probabilities: bool) -> InputData:
+def read_input(path: Path, *, probabilities: bool, max_memory: int | None) -> InputData:
     """Read a data file; warn if its logits look like probabilities."""
     from domaincal.cli.console import say, working
-    from domaincal.io.formats import read_raw
+    from domaincal.io.formats import read_rows
     from domaincal.io.inspection import look_like_probabilities
-    from domaincal.io.raw_data import checked
 
     with working(f"reading {path}"):
-        raw = read_raw(path)
-        data = checked(path, raw, probabilities=probabilities)
+        raw, data = read_rows(path, probabilities=probabilities, max_memory=max_memory)
         stored = "logits" in raw.arrays and not probabilities
         suspicious = stored and look_like_probabilities(data.logits)
     if suspicious:
@@ -116,6 +133,47 @@ def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
         raise InputError(f"the folder {path.parent} cannot be written to; choose another one.")
 
 
+@contextmanager
+def claimed(path: Path, *, force: bool, grows: bool = False) -> Iterator[None]:
+    """Fail early if the output cannot be written, also because another command is writing it."""
+    require_output(path, force=force, grows=grows)
+    with nullcontext() if force or grows else _claim(path):
+        yield
+
+
+@contextmanager
+def _claim(path: Path) -> Iterator[None]:
+    """Lock a hidden file beside the output; the lock ends with the process."""
+    from hashlib import sha256
+
+    from filelock import FileLock, Timeout
+
+    from domaincal.errors import InputError
+
+    digest = sha256(os.fsencode(path.name)).hexdigest()[:12]
+    name = path.parent / f".domaincal-{digest}.claim"
+    if name.is_symlink() or (name.exists() and not name.is_file()):
+        raise InputError(f"{name} is not a regular file and cannot be locked; remove it.")
+    lock = FileLock(name, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise InputError(
+            f"another command is writing {path}; wait for it, or choose another output."
+        ) from error
+    except (OSError, NotImplementedError):
+        pass  # a file system without locks
+    try:
+        require_output(path, force=False)  # again: another command may have written it meanwhile
+        yield
+    finally:
+        if lock.is_locked:
+            # Before the release, so that no command waits for a file that is removed.
+            with suppress(OSError):
+                name.unlink()
+            lock.release()
+
+
 def described(path: Path, data: CalibrationData) -> dict[str, Any]:
     """Size and fingerprint of the data, for JSON documents."""
     return {
@@ -130,10 +188,6 @@ def described(path: Path, data: CalibrationData) -> dict[str, Any]:
 
 def size_of(path: Path) -> str:
     """Size of a file or folder, such as ``3.9 kB``."""
-    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
-    size = float(sum(p.stat().st_size for p in files))
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
+    from domaincal._memory import file_size, format_size
+
+    return format_size(file_size(path))
