@@ -117,14 +117,8 @@ def test_an_experiment_is_reproduced_without_figures(tmp_path, monkeypatch):
     assert (tmp_path / "out/summary.csv").exists()
 
 
-def _read_tensors(folder):
-    (folder / "scores.pt").write_bytes(b"")
-    dc.read(folder / "scores.pt")
-
-
 MISSING = {
     "write parquet": ("pyarrow", "parquet", lambda f: dc.write(small_domains(), f / "x.parquet")),
-    "read tensors": ("torch", "torch", _read_tensors),
     "plot": ("matplotlib", "plots", lambda _: dc.plots.plot_reliability(
         dc.reliability_curve([[0.7, 0.3]], [0]))),
     "corrupt": ("imagecorruptions", "corruptions", lambda _: dc.vision.corrupt(
