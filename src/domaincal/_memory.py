@@ -15,8 +15,11 @@ FREE_MEMORY = 1 << 28
 #: A larger file may take this many times its size. Outputs of networks compress by less.
 TIMES_FILE_SIZE = 100
 
-_UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([kmgt]?b)?")
+_UNITS = {
+    "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+    "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
+}  # fmt: skip
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?((?:[kmgt]i?)?b)?")
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,10 @@ class MemoryLimit:
         if needed > self.n_bytes:
             allow = "if you trust the file, allow more with max_memory=... (--max-memory), e.g. "
             raise FileFormatError(
-                f"{self.path} has {format_size(self.size)}, but reading it takes about "
+                f"{self.path} has {format_size(self.size)}, but reading it takes at least "
                 f"{format_size(needed)} of memory, more than {format_size(self.n_bytes)}; "
-                f"{cure or allow + repr(format_size(_rounded_up(needed)))}."
+                # Later steps of the reading may need more, and a limit reserves nothing.
+                f"{cure or allow + repr(format_size(_rounded_up(4 * needed)))}."
             )
 
 
@@ -62,8 +66,8 @@ def parse_size(value: float | str, name: str = "max_memory") -> int:
 
     Examples
     --------
-    >>> parse_size("4 GB"), parse_size(1e6)
-    (4000000000, 1000000)
+    >>> parse_size("4 GB"), parse_size("256 MiB"), parse_size(1e6)
+    (4000000000, 268435456, 1000000)
     """
     number: object = value
     if isinstance(value, str):
@@ -71,7 +75,8 @@ def parse_size(value: float | str, name: str = "max_memory") -> int:
         number = None if parts is None else float(parts[1]) * _UNITS[parts[2] or "b"]
     if isinstance(number, bool) or not isinstance(number, int | float) or not 1 <= number < 1e18:
         raise InputError(
-            f"{name}={value!r} is not a size; pass a number of bytes, or a text such as '4 GB'."
+            f"{name}={value!r} is not a size; pass a number of bytes from 1 to 1e18, or a text "
+            "such as '4 GB' or '512 MiB'."
         )
     return int(number)
 

@@ -244,7 +244,8 @@ def _check_metric(case: dict[str, Any]) -> None:
         table = dc.per_domain(dc.brier_score, p, y, domains, level=case["level"])
         require(len(table) >= 1, "no row")
     elif which == 14:
-        confidences = np.max(p, axis=1) if np.ndim(p) == 2 and np.size(p) else p
+        numbers = np.ndim(p) == 2 and np.size(p) and np.asarray(p).dtype.kind in "fiu"
+        confidences = np.max(p, axis=1) if numbers else p
         hits = np.asarray(y) == 0
         found = metrics.bins_by_domain(confidences, hits, domains, **bins)
         check_between([sums.calibration_error() for sums in found.values()], 0, 1, "ece")

@@ -81,6 +81,9 @@ def attempt(
         refused = True
         if _is_out_of_memory(error):
             failure = _failure(error, f"more than {_GUARD} bytes: ")
+    except OSError as error:
+        refused = error.filename is not None  # of the system; decoders name no file
+        failure = None if refused else _failure(error)
     except BaseException as error:  # panics of Rust are no Exceptions
         failure = _failure(error)
     seconds, peak = time.monotonic() - start, _peak()

@@ -76,7 +76,7 @@ PT = {
     "a command": (_pt(b"cos\nsystem\n" + _text("touch witness") + b"\x85R."), "a os.system"),
     "no end": (_pt(b"}" * 100), "cannot be read"),
     "nothing to take": (_pt(b"R."), "cannot be read"),
-    "a huge shape": (_logits(_tensor((2**40, 2**40), (0, 0))), "takes about 4.836e.12 TB"),
+    "a huge shape": (_logits(_tensor((2**40, 2**40), (0, 0))), "takes at least 4.836e.12 TB"),
     "more than the storage": (_logits(_tensor((3, 2), (2, 1))), "cannot be read"),
     "beyond the end": (_logits(_tensor((2, 2), (2, 1), offset=1)), "cannot be read"),
     "overflow": (_logits(_tensor((2, 2), (2**62, 1))), "cannot be read"),

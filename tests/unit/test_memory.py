@@ -48,7 +48,7 @@ def test_the_text_of_a_size_is_a_size(n_bytes):
     )
 
 
-@pytest.mark.parametrize("size", ["", "much", "4 GiB", "-1", -1, 0, True, [], "1e9", float("nan")])
+@pytest.mark.parametrize("size", ["", "much", "4 XB", "-1", -1, 0, True, [], "1e9", float("nan")])
 def test_what_is_no_size_is_refused(tmp_path, size):
     np.savez(tmp_path / "s.npz", logits=np.eye(3))
     for function in (dc.read, dc.inspect):

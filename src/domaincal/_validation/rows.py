@@ -31,7 +31,8 @@ MAX_NAME_LENGTH = 1000
 LARGEST_WEIGHT = 1e100
 SMALLEST_WEIGHT = 1e-120
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+# Halves of characters (surrogates), and numbers beyond the last character, which numpy accepts.
+_NO_CHARACTER = re.compile("[^\x00-\ud7ff\ue000-\U0010ffff]")
 _NON_FINITE_LOGITS_CURE = (
     "drop those rows, or raise masked logits (-inf) to about the smallest finite logit"
 )
@@ -204,10 +205,10 @@ def check_names(names: Iterable[str], argument: str) -> None:
                 f"{argument} contains {text[:40]!r}..., which has {len(text)} characters; use "
                 f"names of at most {MAX_NAME_LENGTH}."
             )
-        if "\0" in text or (not text.isascii() and _SURROGATE.search(text)):
+        if "\0" in text or (not text.isascii() and _NO_CHARACTER.search(text)):
             raise InputError(
-                f"{argument} contains {text[:40]!r}, which has a zero character or half of a "
-                "character (a lone surrogate); rename it."
+                f"{argument} contains {text[:40]!a}, which has a zero character, or a code that "
+                "is no character (such as a lone surrogate); rename it."
             )
 
 

@@ -52,8 +52,8 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
 
 max_memory_option = click.option(
     "--max-memory", callback=_size, metavar="SIZE",
-    help="Memory that reading DATA may take, such as '4 GB'. [default: 256 MiB, or 100 times the "
-    "size of DATA if that is more]",
+    help="Memory that reading the data may take, such as '4 GB'. [default: 256 MiB, or 100 times "
+    "the size of the file if that is more]",
 )  # fmt: skip
 
 

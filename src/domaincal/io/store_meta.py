@@ -33,7 +33,8 @@ _LAST_PART = 10**9 - 1
 _MOST_ROWS = 1 << 48
 _LARGEST_INTEGER = 2**63 - 1
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_CURE = "restore it, or write the store again"
+#: Cure of damaged files, for error messages.
+CURE = "restore it, or remove the store and write it again"
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Shard:
     @classmethod
     def from_json(cls, content: bytes, path: Path, meta: StoreMeta) -> Shard:
         """Decode the content of ``shard.json``, which is the file ``path``."""
-        with decoding(path, _CURE):
+        with decoding(path, CURE):
             shard = cls(path.parent.name, **json.loads(content))
             _check_shard(shard, meta)
         return shard
@@ -84,7 +85,7 @@ class StoreMeta:
     @classmethod
     def from_json(cls, content: bytes, path: Path) -> StoreMeta:
         """Decode the content of ``meta.json``, of any version."""
-        with decoding(path, _CURE):
+        with decoding(path, CURE):
             version, entries, checksum = _opened(content, path)
             if version < VERSION:
                 meta = _meta_of_earlier(entries, content)
@@ -94,7 +95,7 @@ class StoreMeta:
             _check_meta(meta)
             if checksum != _checksum(entries):
                 raise FileFormatError(
-                    f"{path} has changed since it was written: its checksum differs; {_CURE}."
+                    f"{path} has changed since it was written: its checksum differs; {CURE}."
                 )
         return meta
 
@@ -210,7 +211,7 @@ def require_same(old: StoreMeta, new: StoreMeta, path: Path) -> None:
 
 def earlier_shards(content: bytes, path: Path) -> list[Shard]:
     """Shards that a ``meta.json`` of version 1 or 2 lists; they share the names of the store."""
-    with decoding(path, _CURE):
+    with decoding(path, CURE):
         _, entries, _ = _opened(content, path)
         names = {array: entries[key] for array, key in CODED.items() if array in entries["columns"]}
         return [Shard(**shard, names=names) for shard in entries["shards"]]

@@ -19,7 +19,7 @@ from domaincal._typing import Array
 from domaincal.errors import FileFormatError, InputError
 from domaincal.io.npy import read_into, read_npy_header
 from domaincal.io.raw_data import CODED, RawData, named_rows
-from domaincal.io.store_meta import Shard, StoreMeta, earlier_shards, next_digest, part_name
+from domaincal.io.store_meta import CURE, Shard, StoreMeta, earlier_shards, next_digest, part_name
 
 META = "meta.json"
 SHARD = "shard.json"
@@ -79,7 +79,7 @@ class StoreSnapshot:
         if digest != self.meta.digest or found != self.meta.n_rows:
             raise FileFormatError(
                 f"{self.path} has changed since it was written: its {SHARD} files do not have the "
-                f"checksum of {META}; restore them, or write the store again."
+                f"checksum of {META}; {CURE}."
             )
         return shards, size
 
@@ -131,7 +131,7 @@ class StoreSnapshot:
                 if found != expected:
                     raise FileFormatError(
                         f"{path} has changed since it was written: its checksum is {found[:12]}... "
-                        f"instead of {str(expected)[:12]}...; restore it, or write the store again."
+                        f"instead of {str(expected)[:12]}...; {CURE}."
                     )
 
     def _array(self, name: str) -> Array:
@@ -197,7 +197,7 @@ class StoreSnapshot:
             order = " in Fortran order" if fortran else ""
             raise FileFormatError(
                 f"{path} holds {shape} of {dtype}{order}, but {META} says {expected} of "
-                f"{self.meta.dtypes[name]}; restore the file, or write the store again."
+                f"{self.meta.dtypes[name]}; {CURE}."
             )
         return size
 
@@ -222,11 +222,11 @@ def _open(store: Path, path: Path) -> BufferedReader:
     except (FileNotFoundError, NotADirectoryError) as error:
         if not store.exists():
             raise FileNotFoundError(f"there is no store {store}") from error
+        if path.parent != store:
+            raise FileFormatError(f"{path} is missing from the store; {CURE}.") from error
         raise FileFormatError(
             f"{path} is missing: {store} is neither a complete store nor a folder of "
             "logits.npy, labels.npy and so on; choose another folder."
         ) from error
     except InputError as error:  # a pipe or a folder
-        raise FileFormatError(
-            f"{path} is not a regular file; restore it, or write the store again."
-        ) from error
+        raise FileFormatError(f"{path} is not a regular file; {CURE}.") from error
