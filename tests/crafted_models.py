@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from domaincal._files import read_tensors
+from domaincal._tensor_files import read_tensors
 from domaincal.calibrators.model_encoding import checksum
 
 Tensors = dict[str, np.ndarray]

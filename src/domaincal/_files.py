@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
-import math
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-import numpy as np
 from filelock import FileLock
 
-from domaincal._memory import MemoryLimit
-from domaincal._typing import Array
 from domaincal.errors import DomaincalError, FileFormatError, InputError
 
 #: Possible reasons why a file cannot be decoded, for error messages.
 DAMAGED = "it may be truncated, damaged or of another format"
-#: The entry ``format`` in the metadata of a network file.
-NETWORK_FORMAT = "domaincal network"
-
-# Bytes that reading takes for each value. Those of bfloat16 are also held as float32.
-_TENSOR_BYTES = {
-    "F64": 8, "F32": 4, "F16": 2, "BF16": 6, "I64": 8, "I32": 4, "I16": 2, "I8": 1,
-    "U64": 8, "U32": 4, "U16": 2, "U8": 1, "BOOL": 1,
-}  # fmt: skip
 # Between two tries to get a lock. Writers that follow each other closely leave short gaps.
 _POLL_SECONDS = 0.005
 
@@ -126,63 +113,6 @@ def sync_folder(path: Path) -> None:
             os.close(handle)
 
 
-def write_tensors(
-    path: str | os.PathLike[str], tensors: Mapping[str, Array], metadata: Mapping[str, str]
-) -> None:
-    """Write arrays and metadata to a ``.safetensors`` file, atomically."""
-    from safetensors.numpy import save
-
-    arrays = {name: np.asarray(values, order="C") for name, values in tensors.items()}
-    content = save(arrays, dict(metadata))
-    with atomic_file(path) as file:
-        file.write(content)
-
-
-def read_tensors(
-    path: str | os.PathLike[str], limit: MemoryLimit | None = None
-) -> tuple[dict[str, Array], dict[str, str]]:
-    """Arrays and metadata of a ``.safetensors`` file; bfloat16 becomes float32."""
-    with open_file(path) as file, decoding(path, DAMAGED), _safe_open(path) as content:
-        metadata = dict(content.metadata() or {})
-        found = {name: content.get_slice(name) for name in content.keys()}  # noqa: SIM118
-        dtypes = {name: tensor.get_dtype() for name, tensor in found.items()}
-        for name, dtype in dtypes.items():
-            if dtype not in _TENSOR_BYTES:
-                raise FileFormatError(
-                    f"{path} holds the tensor {name!r} of dtype {dtype}, which is not supported; "
-                    "store it as float32."
-                )
-        if limit is not None:
-            sizes = {name: math.prod(tensor.get_shape()) for name, tensor in found.items()}
-            limit.require(sum(sizes[name] * _TENSOR_BYTES[dtype] for name, dtype in dtypes.items()))
-        halves = [name for name, dtype in dtypes.items() if dtype == "BF16"]
-        tensors = {name: content.get_tensor(name) for name in found if name not in set(halves)}
-        if halves:
-            tensors |= _read_bfloat16(file, halves)
-    return tensors, metadata
-
-
-def _read_bfloat16(file: BufferedReader, names: list[str]) -> dict[str, Array]:
-    """Tensors of bfloat16, which numpy does not have, as float32."""
-    n_header = int.from_bytes(file.read(8), "little")
-    header = json.loads(file.read(n_header))
-    tensors = {}
-    for name in names:
-        entry = header[name]
-        file.seek(8 + n_header + entry["data_offsets"][0])
-        upper_halves = np.fromfile(file, "<u2", math.prod(entry["shape"]))
-        values = upper_halves.astype(np.uint32)
-        values <<= np.uint32(16)
-        tensors[name] = values.view(np.float32).reshape(entry["shape"])
-    return tensors
-
-
-def read_tensor_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Metadata of a ``.safetensors`` file."""
-    with open_file(path), decoding(path, DAMAGED), _safe_open(path) as content:
-        return dict(content.metadata() or {})
-
-
 @contextmanager
 def decoding(path: str | os.PathLike[str], cure: str) -> Iterator[None]:
     """Turn the many errors of decoders of damaged files into a FileFormatError."""
@@ -201,13 +131,6 @@ def decoding(path: str | os.PathLike[str], cure: str) -> Iterator[None]:
             raise
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise FileFormatError(f"{path} cannot be read ({reason}); {cure}.") from error
-
-
-def _safe_open(path: str | os.PathLike[str]) -> Any:
-    """Open a ``.safetensors`` file; the library checks its header and its length."""
-    from safetensors import safe_open
-
-    return safe_open(os.fspath(path), framework="np")
 
 
 def _target(path: str | os.PathLike[str]) -> Path:

@@ -29,6 +29,7 @@ class MemoryLimit:
     path: Path
     size: int
     n_bytes: int
+    cure: str | None = None  # of readers without max_memory, which the message else recommends
 
     @classmethod
     def of(
@@ -57,7 +58,7 @@ class MemoryLimit:
                 f"{self.path} has {format_size(self.size)}, but reading it takes at least "
                 f"{format_size(needed)} of memory, more than {format_size(self.n_bytes)}; "
                 # Later steps of the reading may need more, and a limit reserves nothing.
-                f"{cure or allow + repr(format_size(_rounded_up(4 * needed)))}."
+                f"{cure or self.cure or allow + repr(format_size(_rounded_up(4 * needed)))}."
             )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import domaincal as dc
 import support
 from crafted_models import ENTRIES
+from domaincal._tensor_files import tensor_checksum
 from domaincal.calibrators.model_encoding import checksum
 from domaincal.errors import FileFormatError
 from domaincal.evaluation.protocols import split_rows
@@ -21,7 +22,6 @@ from domaincal.experiments import result_cache
 from domaincal.experiments.methods import Method
 from domaincal.experiments.trial_results import SplitData, TrialResult, run_trial
 from domaincal.vision import create_network, load_network, save_network
-from domaincal.vision.networks.header import checksum as network_checksum
 from fuzzing.damage import altered, damaged, json_text, number, value
 from fuzzing.target import (
     Target,
@@ -291,7 +291,7 @@ def _make_network(rng: random.Random, folder: Path) -> tuple[Path, bool]:
     elif rng.random() < 0.8:
         header = altered(rng, header)
     text = json_text(header).encode("utf-8", "replace").decode()
-    metadata.update(network=text, sha256=network_checksum(text, arrays))
+    metadata.update(network=text, sha256=tensor_checksum(text, arrays))
     metadata["version"] = rng.choice((metadata["version"], "1"))
     path.write_bytes(join_file(metadata, arrays))
     return path, False

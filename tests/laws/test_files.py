@@ -234,7 +234,10 @@ _TORCH_DTYPES = [
 @needs_torch
 @given(
     dtype=st.sampled_from(_TORCH_DTYPES), n=st.integers(2, 6), n_classes=st.integers(2, 4),
-    view=st.sampled_from(["whole", "transposed", "sliced", "stepped", "expanded", "parameter"]),
+    view=st.sampled_from([
+        "whole", "transposed", "sliced", "stepped", "expanded", "parameter", "named",
+        "named parameter",
+    ]),
     ordered=st.booleans(), protocol=st.sampled_from([2, 3, 4, 5]),
 )  # fmt: skip
 def test_pt_files_hold_the_tensors_that_torch_saved(dtype, n, n_classes, view, ordered, protocol):
@@ -248,7 +251,10 @@ def test_pt_files_hold_the_tensors_that_torch_saved(dtype, n, n_classes, view, o
         "whole": values, "transposed": values.t(), "sliced": values[1:, 1:], "stepped": values[::2],
         "expanded": values[:1].expand(n, -1),
         "parameter": torch.nn.Parameter(values, requires_grad=False),
+        "named": values.clone(), "named parameter": torch.nn.Parameter(values, requires_grad=False),
     }[view]  # fmt: skip
+    if view.startswith("named"):
+        logits.name_of_mine = "x"  # an attribute changes how torch saves it
     tensors = {"notes": {"a": [1, (2, None)]}, "logits": logits, "features": logits}
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/scores.pt"

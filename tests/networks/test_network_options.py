@@ -8,7 +8,7 @@ import timm
 import torch
 
 import domaincal as dc
-from domaincal._files import read_tensor_metadata
+from domaincal._tensor_files import read_tensor_metadata
 from domaincal.experiments.tiny_imagenet_c import tiny_imagenet_c
 from domaincal.vision import Corruptions, Network, create_network, load_network, save_network
 from domaincal.vision.networks.header import NetworkHeader

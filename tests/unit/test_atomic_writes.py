@@ -20,7 +20,8 @@ from filelock import FileLock
 
 import domaincal as dc
 import kill_writers
-from domaincal._files import atomic_file, atomic_folder, read_tensors, write_tensors
+from domaincal._files import atomic_file, atomic_folder
+from domaincal._tensor_files import read_tensors, write_tensors
 from domaincal.io import store as store_module
 
 DATA, _ = dc.make_multi_domain(3, 200, 10, 4, random_state=0)
@@ -229,7 +230,7 @@ def test_a_file_name_of_maximal_length_can_be_written(tmp_path):
 
 _WRITE_ALL = """
 import os, sys, numpy as np, domaincal as dc
-from domaincal._files import write_tensors
+from domaincal._tensor_files import write_tensors
 rows = dc.read(sys.argv[1])
 
 def write(name):

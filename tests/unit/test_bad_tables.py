@@ -283,6 +283,15 @@ class TestParquet:
         with pytest.raises(dc.errors.FileFormatError, match="cannot be read"):
             dc.read(path, verify=True)
 
+    def test_a_row_group_without_rows_is_read(self, tmp_path):
+        path = tmp_path / "scores.parquet"
+        dc.write(DATA, path)
+        table = self.parquet.read_table(path)
+        with self.parquet.ParquetWriter(path, table.schema) as writer:
+            for part in (table, table.slice(0, 0), table):
+                writer.write_table(part)
+        assert len(dc.read(path)) == 2 * len(DATA)
+
     def test_a_changed_name_is_found_on_demand(self, tmp_path):
         path = tmp_path / "scores.parquet"
         dc.write(dc.CalibrationData(Z, domains=DATA.domains, provenance={"site": "a"}), path)
@@ -293,6 +302,12 @@ class TestParquet:
         assert dc.read(path).domains is None
         with pytest.raises(dc.errors.FileFormatError, match=r"names or columns .* have changed"):
             dc.read(path, verify=True)
+
+
+def test_a_long_cell_in_a_column_that_is_ignored_is_read(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text('logit_0,logit_1,note\n1,2,"' + "x" * 200_000 + '"\n2,1,b\n')
+    assert len(dc.read(path)) == 2
 
 
 def test_numbered_columns_are_read_in_the_order_of_their_numbers(tmp_path):

@@ -184,6 +184,12 @@ def test_bayesian_binning_takes_weights_that_can_be_rows(unit):
         fit(dc.BayesianBinning(), DATA, sample_weight=WEIGHT * unit)
 
 
+def test_bayesian_binning_takes_weights_that_sum_to_1_up_to_rounding():
+    for seed in range(20):
+        weight = np.random.default_rng(seed).uniform(0.5, 1.5, N)
+        fit(dc.BayesianBinning(), DATA, sample_weight=weight / weight.sum())
+
+
 @pytest.mark.parametrize(("size", "weight"), [(1e150, 1e90), (1e154, None), (1e200, None)])
 def test_logits_too_large_for_their_sums_are_an_error(kernel, size, weight):
     """Not a warning of numpy, nor a temperature from sums that are infinite."""

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 import domaincal as dc
-from domaincal._files import read_tensors, write_tensors
+from domaincal._tensor_files import read_tensors, write_tensors
 from domaincal.cli import main
 from domaincal.errors import DomaincalError, DomaincalWarning, InputError
 from domaincal.experiments import read_experiment, result_cache, run_experiment, runner

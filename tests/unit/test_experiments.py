@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import domaincal as dc
-from domaincal._files import read_tensors
+from domaincal._tensor_files import read_tensors
 from domaincal.data.splits import half_mask
 from domaincal.experiments import data_sources, result_cache, results as results_module, runner
 from domaincal.experiments.experiment import select_networks

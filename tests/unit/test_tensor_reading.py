@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import domaincal as dc
-from domaincal._files import decoding, read_tensor_metadata, read_tensors, write_tensors
+from domaincal._files import decoding
 from domaincal._memory import MemoryLimit
+from domaincal._tensor_files import read_tensor_metadata, read_tensors, write_tensors
 
 
 def _write(path, header, data=b""):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from domaincal._tensor_files import tensor_checksum
 from domaincal._typing import Array
 from domaincal.calibrators.base import Calibrator
 from domaincal.calibrators.learned_state import TABLE, learned_values
@@ -100,36 +100,9 @@ def decode(value: Any, tensors: dict[str, Array]) -> Any:
     raise ValueError(f"unknown content {tag!r}")
 
 
-def parse_header(text: str) -> Any:
-    """Content of a JSON text; raises ValueError for a key that occurs twice.
-
-    Examples
-    --------
-    >>> parse_header('{"a": 1, "a": 2}')
-    Traceback (most recent call last):
-    ...
-    ValueError: the key 'a' occurs twice
-    """
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in found:
-                raise ValueError(f"the key {key[:40]!r} occurs twice")
-            found[key] = value
-        return found
-
-    return json.loads(text, object_pairs_hook=unique)
-
-
 def checksum(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> str:
     """SHA-256 of a header, whose entries keep their order in the file, and of all tensors."""
-    digest = hashlib.sha256(json.dumps(header, allow_nan=False).encode())
-    for name in sorted(tensors):
-        values = np.ascontiguousarray(tensors[name])
-        digest.update(f"{name} {values.dtype.str} {values.shape}\n".encode())
-        digest.update(values.tobytes())
-    return digest.hexdigest()
+    return tensor_checksum(json.dumps(header, allow_nan=False), tensors)
 
 
 def _decode_part(name: str, encoded: Mapping[str, Any], tensors: dict[str, Array]) -> Any:

@@ -15,12 +15,13 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from domaincal._files import decoding, read_tensors, write_tensors
+from domaincal._files import decoding
+from domaincal._tensor_files import parse_header, read_tensors, write_tensors
 from domaincal._typing import Array
 from domaincal.calibrators.base import Calibrator
 from domaincal.calibrators.heads import RegressorMap
 from domaincal.calibrators.learned_state import check_state, learned_values
-from domaincal.calibrators.model_encoding import checksum, decode, encode, parse_header
+from domaincal.calibrators.model_encoding import checksum, decode, encode
 from domaincal.calibrators.registry import METHODS
 from domaincal.errors import FileFormatError, InputError
 

@@ -117,6 +117,6 @@ def _metadata(path: Path) -> dict[str, str]:
     """Metadata of a ``.safetensors`` file, which tell its content; empty for other files."""
     if path.suffix != ".safetensors" or not path.is_file():
         return {}
-    from domaincal._files import read_tensor_metadata
+    from domaincal._tensor_files import read_tensor_metadata
 
     return read_tensor_metadata(path)

@@ -33,7 +33,7 @@ _MAX_BYTES = 1_000_000
 _MAX_TEXT, _MAX_INTEGER, _MAX_MESSAGE = 1_000, 1 << 63, 2_000
 # The time that tomllib takes for a.b.c... = 1 grows with the square of the number of parts.
 _LONG_KEY = re.compile(
-    r"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}"""
+    r"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){20}"""
 )
 
 
@@ -113,7 +113,7 @@ def _read_text(path: Path) -> str:
 def _parse(text: str, path: str | os.PathLike[str]) -> dict[str, Any]:
     """The tables and values of a TOML text."""
     if _LONG_KEY.search(text):
-        raise FileFormatError(f"{path} has a key of 100 parts (a.b.c. ...); shorten it.")
+        raise FileFormatError(f"{path} has a key of 20 parts (a.b.c. ...); shorten it.")
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # deep nesting, numbers of thousands of digits

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from domaincal._files import DAMAGED, decoding, read_tensors, write_tensors
+from domaincal._files import DAMAGED, decoding
+from domaincal._tensor_files import read_tensors, tensor_checksum, write_tensors
 from domaincal._typing import Array
 from domaincal._warnings import warn_caller
-from domaincal.calibrators.model_encoding import checksum
 from domaincal.errors import DomaincalWarning, FileFormatError
 from domaincal.experiments.experiment import Experiment
 from domaincal.experiments.trial_results import TrialResult
@@ -100,7 +100,7 @@ def read_result(path: Path, key: Mapping[str, Any]) -> TrialResult | None:
 
 
 def _checksum(texts: Mapping[str, str], tensors: Mapping[str, Array]) -> str:
-    return checksum(dict(sorted(texts.items())), tensors)
+    return tensor_checksum(json.dumps(dict(sorted(texts.items()))), tensors)
 
 
 def _check(result: TrialResult, key: Mapping[str, Any]) -> None:

@@ -131,7 +131,10 @@ def _header(path: Path, file: IO[bytes], limit: MemoryLimit) -> list[str]:
     # pandas skips lines of spaces and tabs.
     rows_with_cells = (row for row in rows if len(row) > 1 or "".join(row).strip(" \t"))
     columns = [name.strip() for name in next(rows_with_cells, [])]
-    first_row = next(rows_with_cells, [])
+    try:
+        first_row = next(rows_with_cells, [])
+    except csv.Error:  # a cell longer than the reader takes; pandas reads it
+        first_row = []
     text.detach()
     file.seek(0)
     if not columns:

@@ -148,7 +148,8 @@ class ParquetTable:
         texts = {name for name in values if hasattr(self._schema.field(name).type, "value_type")}
         for group in self._groups:
             one_group = 0
-            for j, path in leaves:
+            # A group without rows has no pages, and no valid place for them.
+            for j, path in leaves if group.n_rows else ():
                 memory = self._chunk_memory(group.chunks[j], group.n_rows, path in texts)
                 one_group += memory if path in numbers else 0
                 needed += memory if path in values else 0

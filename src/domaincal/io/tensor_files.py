@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from domaincal._files import NETWORK_FORMAT, decoding, open_file, read_tensors
+from domaincal._files import decoding, open_file
 from domaincal._memory import MemoryLimit
+from domaincal._tensor_files import NETWORK_FORMAT, read_tensors
 from domaincal._typing import Array
 from domaincal.errors import FileFormatError, InputError
 from domaincal.io.npy import read_into
@@ -65,8 +66,9 @@ def read_pt(path: Path, limit: MemoryLimit) -> RawData:
     with open_file(path) as file, decoding(path, _CURE):
         if not zipfile.is_zipfile(file):
             raise FileFormatError(
-                f"{path} is not a zip file, as torch.save writes since torch 1.6; it may be "
-                f"truncated or damaged; {_CURE}."
+                f"{path} is not a zip file, as torch.save writes since torch 1.6 (without "
+                "_use_new_zipfile_serialization=False); save it again. It may also be truncated or "
+                f"damaged; {_CURE}."
             )
         with zipfile.ZipFile(file) as archive:
             return _read_archive(path, _Archive(path, archive), limit)

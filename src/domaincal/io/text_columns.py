@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from domaincal._memory import MemoryLimit
 from domaincal._typing import IntArray
 from domaincal._wording import few
 from domaincal.errors import InputError
@@ -40,7 +42,8 @@ def read_texts(
             )
         return dict.fromkeys(wanted, str)
 
-    _, frame = read_frame(path, choose)
+    limit = replace(MemoryLimit.of(path), cure="split the table, or shorten its cells")
+    _, frame = read_frame(path, choose, limit=limit)
     if frame.empty:
         raise InputError(f"{path} has no rows; add one for each image.")
     for name in frame.columns:

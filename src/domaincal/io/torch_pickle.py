@@ -21,7 +21,10 @@ _NAMING = ("GLOBAL", "INST", "PERSID", "EXT1", "EXT2", "EXT4")
 # They change the object below their arguments.
 _SETTERS = ("SETITEM", "SETITEMS", "APPEND", "APPENDS", "ADDITEMS", "BUILD")
 _REBUILD = ("torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_tensor_v3")
-_PARAMETER = "torch._utils._rebuild_parameter"
+_PARAMETERS = ("torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state")
+# Tensors with attributes of their own: function, type, its arguments and the attributes.
+_WITH_ATTRIBUTES = "torch._tensor._rebuild_from_type_v2"
+_TYPES = ("torch.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer")
 # Longer names, tuples of arguments and shapes are not torch's. They can be used again and again at
 # the cost of two bytes, so that the time to copy or check them must not depend on the file.
 _LONGEST_NAME = 100
@@ -167,8 +170,15 @@ def _called(function: Any, arguments: Any) -> Any:
         return []
     if not isinstance(arguments, tuple) or len(arguments) > _MOST_ARGUMENTS:
         return Other(name)
-    if name == _PARAMETER and arguments:
+    if name in _PARAMETERS and arguments:
         return arguments[0]
+    if name == _WITH_ATTRIBUTES and len(arguments) == 4:
+        function, kind, arguments, _ = arguments
+        if isinstance(kind, Other) and kind.name in _TYPES and isinstance(function, Other):
+            # Once only: a chain of such calls could be as long as the file.
+            return (
+                Other(name) if function.name == _WITH_ATTRIBUTES else _called(function, arguments)
+            )
     if name in _REBUILD and len(arguments) >= 6:
         storage, offset, shape, strides = arguments[:4]
         dtype, flags = None, arguments[6:]

@@ -214,7 +214,8 @@ class BinSums:
 
 def check_countable(n_rows: float, needed_by: str) -> None:
     """Raise InputError if a total weight cannot be a number of rows."""
-    if 0.0 < n_rows < 1.0 or n_rows > MOST_ROWS:
+    # Weights that are normalised to a sum of 1 may round below it.
+    if 0.0 < n_rows < 1.0 - 1e-9 or n_rows > MOST_ROWS:
         raise InputError(
             f"{needed_by} counts a weight of 2 as two rows, but sample_weight sums to "
             f"{n_rows:.3g}, which is not between 1 and {MOST_ROWS:g}; scale the weights so that "

@@ -121,6 +121,9 @@ def _classes(
             f"{labels[negative].iloc[0]}, but class numbers start at 0; drop rows without a class, "
             "or use names."
         )
+    long = labels.str.fullmatch("[0-9]{10,}")
+    if class_names is None and long.any() and labels.str.fullmatch("[0-9]+").all():
+        raise _too_many_classes(int(np.argmax(long)), labels[long].iloc[0], table)
     if class_names is None and not are_whole(labels):
         numbers, found = pd.factorize(labels, sort=True)
         return numbers, found.tolist()
@@ -135,7 +138,9 @@ def _classes(
         )
     numbers = labels.to_numpy(str).astype(np.int64)
     if not names:
-        _require_few_classes(numbers, table)
+        if numbers.max() >= _MAX_CLASSES:
+            row = int(np.argmax(numbers))
+            raise _too_many_classes(row, numbers[row], table)
         names = [str(k) for k in range(int(numbers.max()) + 1)]
     if numbers.max() >= len(names):
         raise InputError(
@@ -145,10 +150,8 @@ def _classes(
     return numbers, names
 
 
-def _require_few_classes(numbers: Array, table: Path) -> None:
-    if numbers.max() >= _MAX_CLASSES:
-        row = int(np.argmax(numbers))
-        raise InputError(
-            f"the label in row {row} of {table} is {numbers[row]}, but numbers of classes are "
-            f"below {_MAX_CLASSES}; use names, or pass class_names=..."
-        )
+def _too_many_classes(row: int, label: object, table: Path) -> InputError:
+    return InputError(
+        f"the label in row {row} of {table} is {label}, but numbers of classes are below "
+        f"{_MAX_CLASSES}; use names, or pass class_names=..."
+    )

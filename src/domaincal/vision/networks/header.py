@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
-from domaincal._files import NETWORK_FORMAT, decoding
+from domaincal._files import decoding
+from domaincal._tensor_files import NETWORK_FORMAT, parse_header, tensor_checksum
 from domaincal._typing import Array
 from domaincal._validation import check_class_names
 from domaincal.errors import FileFormatError, InputError
@@ -23,7 +21,6 @@ _VERSION = "2"
 #: Version 1 has no checksum.
 _EARLIER_VERSIONS = ("1",)
 _STEMS = ("standard", "small")
-_MAX_DEPTH = 10
 _CURE = "it may be damaged: copy it again, or train the network again with domaincal train"
 
 
@@ -58,7 +55,7 @@ class NetworkHeader:
         text = json.dumps(asdict(self))
         return {
             "format": NETWORK_FORMAT, "version": _VERSION, "network": text,
-            "sha256": checksum(text, weights),
+            "sha256": tensor_checksum(text, weights),
         }  # fmt: skip
 
     @classmethod
@@ -74,8 +71,7 @@ class NetworkHeader:
                 f"reads version {_VERSION}; upgrade domaincal."
             )
         with decoding(path, _CURE):
-            header = json.loads(_entry(texts, "network", str), object_pairs_hook=_different_keys)
-            _check_depth(header, _MAX_DEPTH)
+            header = parse_header(_entry(texts, "network", str))
             return cls(
                 name=_entry(header, "name", str),
                 class_names=_checked_names(_entry(header, "class_names", list | None)),
@@ -95,20 +91,10 @@ def verify_checksum(
     """Compare the header and the weights with the checksum, which version 1 does not have."""
     if texts.get("version") in _EARLIER_VERSIONS:
         return
-    if texts.get("sha256") != checksum(texts["network"], weights):
+    if texts.get("sha256") != tensor_checksum(texts["network"], weights):
         raise FileFormatError(
             f"the checksum of {path} does not match its header and weights; {_CURE}."
         )
-
-
-def checksum(text: str, weights: Mapping[str, Array]) -> str:
-    """SHA-256 of the header and of all weights."""
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(weights):
-        values = np.ascontiguousarray(weights[name])
-        digest.update(f"\n{name} {values.dtype.str} {values.shape}\n".encode())
-        digest.update(values.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
 
 
 def _checked_names(names: list[Any] | None) -> tuple[str, ...] | None:
@@ -135,23 +121,6 @@ def _checked_provenance(found: dict[str, Any]) -> dict[str, Any]:
     if accuracy is not None and not (isinstance(accuracy, float | int) and 0 <= accuracy <= 1):
         raise ValueError(f"its accuracy is {str(accuracy)[:20]}, not a number from 0 to 1")
     return found
-
-
-def _different_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Object of JSON; which of two equal keys counts would be a matter of the parser."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("its header has a key twice")
-    return found
-
-
-def _check_depth(value: Any, left: int) -> None:
-    """Raise a ValueError for nesting that would exceed the limit of recursion later."""
-    if left == 0:
-        raise ValueError("its header is nested too deeply")
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for part in parts:
-        _check_depth(part, left - 1)
 
 
 def _entry(header: Any, key: str, expected: Any) -> Any:

@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
-from domaincal._files import decoding, read_tensors, write_tensors
+from domaincal._files import decoding
 from domaincal._memory import MemoryLimit
+from domaincal._tensor_files import read_tensors, write_tensors
 from domaincal._typing import Array
 from domaincal.errors import FileFormatError, InputError
 from domaincal.vision.networks.create_network import build_network, create_network
