@@ -19,6 +19,8 @@ from domaincal.errors import FileFormatError, InputError
 #: Formats that are read, by their names in Pillow. Others can cost more: EPS starts Ghostscript.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 
+# Memory that every image may take: blank pages of 70 megapixels have small files.
+_FREE_FOR_PIXELS = 5 << 27
 # Memory for a pixel: 4 bytes in Pillow and 3 in the array, with some space for strips of rows.
 _PIXEL_BYTES = 8
 # Memory for a pixel in decoders that hold the whole image themselves.
@@ -82,15 +84,16 @@ def rgb_pixels(image: Any) -> Array:
     return pixels
 
 
-def require_memory(needed: int, name: str, size: int, cure: str) -> None:
+def require_memory(
+    needed: int, name: str, size: int, cure: str, *, free: int = FREE_MEMORY
+) -> None:
     """Check the memory for an image, or a member of a zip file, of ``size`` bytes.
 
-    The rule is that of :class:`MemoryLimit`.
+    The rule is that of :class:`MemoryLimit`; ``free`` is what every file may take.
     """
-    if needed > FREE_MEMORY:  # hardly ever
-        MemoryLimit(Path(name), size, max(FREE_MEMORY, TIMES_FILE_SIZE * size)).require(
-            needed, cure
-        )
+    if needed > free:  # hardly ever
+        limit = MemoryLimit(Path(name), size, max(free, TIMES_FILE_SIZE * size))
+        limit.require(needed, cure)
 
 
 def _check_header(image: Any, name: str, size: int) -> None:
@@ -108,5 +111,6 @@ def _check_header(image: Any, name: str, size: int) -> None:
         n_bytes += _DECODER_BYTES
     require_memory(
         n_pixels * n_bytes, name, size,
-        f"its {image.width} x {image.height} px are suspiciously many: {_CURE}",
+        f"its {image.width} x {image.height} px are suspiciously many: make it smaller, {_CURE}",
+        free=_FREE_FOR_PIXELS,
     )  # fmt: skip
