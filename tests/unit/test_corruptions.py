@@ -19,12 +19,12 @@ from click.testing import CliRunner
 from sklearn.neural_network import MLPClassifier
 
 import domaincal as dc
+from domaincal._shared_context import SharedContext
 from domaincal.cli import main
 from domaincal.vision import digits_c
 from domaincal.vision.corruptions.catalogue import CORRUPTIONS, FAMILIES, SEVERITIES
 from domaincal.vision.corruptions.numpy_corruptions import image_seed
 from domaincal.vision.processes import run_in_processes
-from domaincal.vision.shared_context import SharedContext
 
 imagecorruptions = pytest.importorskip("imagecorruptions", reason="needs the extra corruptions")
 Image = pytest.importorskip("PIL.Image")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from domaincal._files import atomic_file, decoding, open_file
 from domaincal._optional import require
+from domaincal._shared_context import SharedContext
 from domaincal._typing import Track
 from domaincal._validation import check_count, check_option
 from domaincal.errors import InputError
@@ -27,7 +28,6 @@ from domaincal.vision.corruptions.catalogue import (
 from domaincal.vision.corruptions.corrupt import corrupt
 from domaincal.vision.image_decoding import open_image, read_image
 from domaincal.vision.processes import run_in_processes
-from domaincal.vision.shared_context import SharedContext
 
 SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 #: File in the output folder with the parameters of the call, so that interrupted work can resume.

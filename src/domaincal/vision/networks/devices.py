@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
+from domaincal._shared_context import SharedContext
 from domaincal._tensors import check_device
 from domaincal.vision.networks.network import Network
-from domaincal.vision.shared_context import SharedContext
 
 
 def choose_device(device: str) -> torch.device:
