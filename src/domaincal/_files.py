@@ -14,7 +14,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from domaincal.errors import DomaincalError, FileFormatError, InputError
 
@@ -148,8 +148,7 @@ def _temporary(path: str | os.PathLike[str], target: Path) -> Iterator[Path]:
     The writer holds a lock file of the same stem. A lock that is free belongs to a killed writer:
     what it left is removed. Errors name ``path``, which the user knows.
     """
-    # Of fixed length: the name of the target may have the maximal length already.
-    stem = f".domaincal-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}-"
+    stem = hidden_stem(target) + "-"
     _remove_leftovers(target.parent, stem)
     name = target.parent / f"{stem}{secrets.token_hex(6)}.tmp"
     lock = name.with_suffix(".lock")
@@ -162,6 +161,14 @@ def _temporary(path: str | os.PathLike[str], target: Path) -> Iterator[Path]:
                     remove(name)
         finally:
             remove(lock)
+
+
+def hidden_stem(target: Path) -> str:
+    """Beginning of the names of hidden files that belong to an output.
+
+    It is of fixed length: the name of the output may have the maximal length already.
+    """
+    return f".domaincal-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}"
 
 
 def _remove_leftovers(folder: Path, stem: str) -> None:
@@ -179,23 +186,27 @@ def _remove_leftovers(folder: Path, stem: str) -> None:
 
 
 @contextmanager
-def file_lock(path: Path, timeout: float = -1.0) -> Iterator[bool]:
-    """Hold a lock file; False if another process holds it or the file system has no locks.
+def file_lock(path: Path, timeout: float = -1.0) -> Iterator[bool | None]:
+    """Hold a lock file; False if another process holds it, None if the file system has no locks.
 
     A negative ``timeout`` waits for the other process.
     """
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(path.lstat().st_mode):  # some versions of filelock follow links
             raise InputError(f"{path} is not a regular file and cannot be locked; remove it.")
+    held: bool | None = True
     with ExitStack() as stack:
         try:
             lock = FileLock(path)
             stack.enter_context(lock.acquire(timeout=timeout, poll_interval=_POLL_SECONDS))
-            held = True
-        except (OSError, NotImplementedError) as error:  # filelock.Timeout is an OSError
-            if getattr(error, "filename", None) is not None:
-                raise  # the file cannot be opened; errors of locking name no file
+        except Timeout:
             held = False
+        except NotImplementedError:  # filelock's word for a file system without locks
+            held = None
+        except OSError as error:
+            if error.filename is not None:
+                raise  # the file cannot be opened; errors of locking name no file
+            held = None
         yield held
 
 

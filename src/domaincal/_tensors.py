@@ -221,6 +221,7 @@ def check_device(device: Any, *, double_precision: bool = True) -> Any:
         found = torch.device(device)
         dtype = torch.float64 if double_precision else torch.float32
         torch.zeros(1, dtype=dtype, device=found).cpu()
+    # Of all these classes are torch's errors for devices that are unknown or not there.
     except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         available = ["auto", "cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -144,34 +144,25 @@ def claimed(path: Path, *, force: bool, grows: bool = False) -> Iterator[None]:
 @contextmanager
 def _claim(path: Path) -> Iterator[None]:
     """Lock a hidden file beside the output; the lock ends with the process."""
-    from hashlib import sha256
-
-    from filelock import FileLock, Timeout
-
+    from domaincal._files import file_lock, hidden_stem, naming_path, remove
     from domaincal.errors import InputError
 
-    digest = sha256(os.fsencode(path.name)).hexdigest()[:12]
-    name = path.parent / f".domaincal-{digest}.claim"
-    if name.is_symlink() or (name.exists() and not name.is_file()):
-        raise InputError(f"{name} is not a regular file and cannot be locked; remove it.")
-    lock = FileLock(name, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise InputError(
-            f"another command is writing {path}; wait for it, or choose another output."
-        ) from error
-    except (OSError, NotImplementedError):
-        pass  # a file system without locks
-    try:
-        require_output(path, force=False)  # again: another command may have written it meanwhile
-        yield
-    finally:
-        if lock.is_locked:
-            # Before the release, so that no command waits for a file that is removed.
-            with suppress(OSError):
-                name.unlink()
-            lock.release()
+    target = Path(os.path.realpath(path))
+    name = target.parent / f"{hidden_stem(target)}.claim"
+    with ExitStack() as stack:
+        with naming_path(path, name):
+            held = stack.enter_context(file_lock(name, timeout=0.0))
+        if held is False:
+            raise InputError(
+                f"another command is writing {path}; wait for it, or choose another output."
+            )
+        try:
+            # Again: another command may have written it meanwhile.
+            require_output(path, force=False)
+            yield
+        finally:
+            if held:  # before the release, so that no command waits for a file that is removed
+                remove(name)
 
 
 def described(path: Path, data: CalibrationData) -> dict[str, Any]:

@@ -191,7 +191,7 @@ def _number_dtype(field: Any, cure: str = "") -> np.dtype[Any]:
     """Dtype of a column of numbers."""
     try:
         dtype: np.dtype[Any] = np.dtype(field.type.to_pandas_dtype())
-    except (NotImplementedError, TypeError):
+    except (NotImplementedError, TypeError):  # pyarrow's answers for types that numpy lacks
         dtype = np.dtype(object)
     if dtype.kind not in "fiub":
         is_text = str(field.type).startswith("dictionary")

@@ -124,7 +124,7 @@ class Store:
                 data = widened(data, before)
                 rows = describe(data, before)
                 require_same(before, rows, self.path)
-                self._commit(rows, data, before, keep=True, alone=held)
+                self._commit(rows, data, before, keep=True, alone=bool(held))
 
     def write(self, data: CalibrationData) -> None:
         """Replace all rows of the store by these."""
@@ -132,7 +132,7 @@ class Store:
         data = data.numpy()
         if not self._create(data):
             with self._lock() as held:
-                self._commit(describe(data), data, self._meta(), keep=False, alone=held)
+                self._commit(describe(data), data, self._meta(), keep=False, alone=bool(held))
 
     def read(
         self, *, verify: bool = False, max_memory: float | str | None = None
@@ -190,7 +190,7 @@ class Store:
             f"({_LOCK}); read it when they have ended."
         )
 
-    def _lock(self) -> AbstractContextManager[bool]:
+    def _lock(self) -> AbstractContextManager[bool | None]:
         """Exclusive lock of the writers; it ends with the process."""
         self._meta()  # of an existing store: some versions of filelock create a missing folder
         return file_lock(self.path / _LOCK)
