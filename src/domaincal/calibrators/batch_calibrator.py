@@ -1,0 +1,40 @@
+"""Base class of calibrators that give all rows of an unlabelled batch one temperature."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
+from domaincal._validation import check_domains
+from domaincal.calibrators.base import TemperatureCalibrator
+
+
+class BatchCalibrator(TemperatureCalibrator):
+    """Base class of calibrators that estimate one temperature for rows from one place.
+
+    At prediction, ``domains`` only groups the rows: rows of one domain are one batch. Without
+    domains, all rows are one batch. A temperature therefore depends on the other rows of its
+    batch. Subclasses implement ``_learn`` and ``_batch_temperatures``.
+    """
+
+    @abstractmethod
+    def _batch_temperatures(
+        self, logits: Array, features: ArrayLike | None, codes: IntArray, n_batches: int
+    ) -> FloatArray:
+        """Temperature of each batch, shape (n_batches,); ``codes`` is the batch of each row."""
+
+    def _temperatures(
+        self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
+    ) -> FloatArray:
+        codes, n_batches = self._batches(domains, len(logits))
+        temperatures = self._batch_temperatures(logits, features, codes, n_batches)
+        return temperatures if n_batches == 1 else temperatures[codes]
+
+    def _batches(self, domains: ArrayLike | None, n_rows: int) -> tuple[IntArray, int]:
+        """Batch of each row, and the number of batches."""
+        if domains is None:
+            return np.zeros(n_rows, np.int64), 1
+        codes, names = check_domains(domains, n_rows=n_rows, needed_by=type(self).__name__)
+        return codes, len(names)
