@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 from sklearn.linear_model import LinearRegression
 
 import domaincal as dc
+from domaincal.statistics.domain_folds import similar_domain_folds
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,14 @@ def small_domains(seed: int = 0, **options: object) -> dc.CalibrationData:
     )
 
 
+def search_folds(data: dc.CalibrationData, max_folds: int = 5) -> list[list[object]]:
+    """Domains of each fold of the searches of heads: clusters by the mean features."""
+    means = [data.features[data.domains == name].mean(axis=0) for name in data.domain_names]
+    folds = similar_domain_folds(np.array(means), max_folds)
+    return [[n for n, f in zip(data.domain_names, folds, strict=True) if f == k]
+            for k in range(folds.max() + 1)]  # fmt: skip
+
+
 _MD_TS = dc.MultiDomainTemperatureScaling
 #: Constructors of all calibrators and of their variants, by name.
 CALIBRATORS = {
@@ -91,12 +100,21 @@ CALIBRATORS = {
     "isotonic-rest": lambda: dc.IsotonicCalibration(scheme="one-vs-rest"),
     "bbq": dc.BayesianBinning,
     "bbq-rest": lambda: dc.BayesianBinning(scheme="one-vs-rest"),
+    "batch": dc.BatchTemperatureScaling,
+    "mixture": dc.DomainMixtureScaling,
+    "shift-weighted": dc.ShiftWeightedScaling,
+    "feature-ts": dc.FeatureTemperatureScaling,
+    "transcal": dc.TransCal,
+    "cpcs": dc.CPCS,
+    "dac": dc.DAC,
+    "vector": dc.VectorScaling,
 }
 #: Names of the calibrators without a temperature.
 SCORE_MAPS = tuple(n for n in CALIBRATORS if n.startswith(("histogram", "isotonic", "bbq")))
 #: Names of the calibrators that fit many candidates.
 SLOW_TO_FIT = ("md-ts-huber", "md-ts-huber-intercept", "md-ts-krr", "md-ts-krr-intercept",
-               "md-ts-krr-nystroem", "md-ts-knn", "md-ts-knn-logits")  # fmt: skip
+               "md-ts-krr-nystroem", "md-ts-knn", "md-ts-knn-logits", "shift-weighted",
+               "feature-ts")  # fmt: skip
 
 
 def given(data: dc.CalibrationData) -> dict[str, object]:

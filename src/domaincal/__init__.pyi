@@ -8,13 +8,23 @@ from . import (
 )
 from ._version import __version__ as __version__
 from .calibrators import (
+    CPCS as CPCS,
+    DAC as DAC,
+    AutoCalibration as AutoCalibration,
+    BatchTemperatureScaling as BatchTemperatureScaling,
     BayesianBinning as BayesianBinning,
+    DomainMixtureScaling as DomainMixtureScaling,
     DomainTemperatureScaling as DomainTemperatureScaling,
+    FeatureTemperatureScaling as FeatureTemperatureScaling,
     HistogramBinning as HistogramBinning,
     IsotonicCalibration as IsotonicCalibration,
     MaxSoftmax as MaxSoftmax,
     MultiDomainTemperatureScaling as MultiDomainTemperatureScaling,
+    ShiftWeightedScaling as ShiftWeightedScaling,
     TemperatureScaling as TemperatureScaling,
+    TransCal as TransCal,
+    VectorScaling as VectorScaling,
+    discover_domains as discover_domains,
     load as load,
 )
 from .data import (

@@ -30,8 +30,27 @@ class BoundaryWarning(DomaincalWarning):
     """A fitted temperature is at a bound, because the rows do not determine it."""
 
 
+class ClippedTemperatureWarning(DomaincalWarning):
+    """More than a tenth of the predicted temperatures are at a limit of ``clip``.
+
+    Likely reasons are other features than in the fit, features on another scale, rows from a
+    domain unlike all domains of the fit, or a poor head. Given for 20 rows or more.
+    """
+
+
 class PoorHeadWarning(DomaincalWarning):
-    """Predicted temperatures fit the calibration rows worse than a single temperature does."""
+    """Predicted temperatures have a higher NLL than one temperature for all rows.
+
+    From 3 domains on, both are compared on domains that are left out of the fit; with fewer, on
+    the calibration rows.
+    """
+
+
+class ProbabilitiesWarning(DomaincalWarning):
+    """Values that look like probabilities were passed as logits; they are used unchanged.
+
+    Convert probabilities with :func:`domaincal.logits_from_probabilities` first.
+    """
 
 
 class SmallDomainWarning(DomaincalWarning):

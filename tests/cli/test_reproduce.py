@@ -321,6 +321,8 @@ def test_verdicts_name_the_better_method(tmp_path, ece, verdict):
     (sentence,) = verdicts(results)
     assert sentence.startswith("mine, net, new ones (OOD): MD-TS ")
     assert verdict in sentence
+    to_ts = sentence.partition("; ")[0]
+    assert re.search(r", (with|but) excess [-\d.]+% against .* and NLL [\d.]+ against ", to_ts)
 
 
 def test_verdicts_without_md_ts_compare_the_last_method_with_the_others(tmp_path):

@@ -1,6 +1,7 @@
 """The verbs inspect, convert, fit, apply and evaluate."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -283,7 +284,11 @@ class TestEvaluate:
         heads = run("evaluate", scores, "--methods", "msp,md-ts:clip=[0.5,3]").stdout
         assert heads.count("md-ts:clip=[0.5,3]") >= 3
         text = " ".join(run("evaluate", scores, *options).stdout.split())
-        assert f"{dc.compare_methods(expected, 'md-ts', 'ts').sentence()}." in text
+        ece, *others = (
+            dc.compare_methods(expected, "md-ts", "ts", score=score)
+            for score in ("ece", "excess", "nll")
+        )
+        assert f"{ece.sentence(*others)}." in text
 
     def test_groups_are_kept_apart_if_the_data_have_them(self, tmp_path):
         data = dc.CalibrationData(
@@ -316,6 +321,14 @@ class TestEvaluate:
     @pytest.mark.parametrize("limit", ["5", "120%", "much", "nan", ""])
     def test_limits_that_are_not_fractions_are_refused(self, scores, limit):
         assert "write 0.05 or 5%" in run("evaluate", scores, "--fail-above", limit, code=2).stderr
+
+    def test_features_unlike_those_of_the_fit_are_reported(self, scores, tmp_path):
+        """The features of another seed have other directions."""
+        run("fit", scores, "--method", "md-ts", "-o", tmp_path / "md-ts.safetensors")
+        dc.write(small_domains(3, n_rows=60), tmp_path / "new.npz")
+        result = run("evaluate", tmp_path / "new.npz", "--model", tmp_path / "md-ts.safetensors")
+        limits = r"warning: \d+% of the 360 predicted temperatures are at a limit .*\n"
+        assert re.fullmatch(limits, result.stderr)
 
     def test_a_saved_model_is_scored_on_new_rows(self, scores, model, tmp_path):
         new = small_domains(3, n_rows=60)
@@ -387,7 +400,10 @@ class TestEvaluate:
         domains = DATA.domains.astype(str)
         np.savez(tmp_path / "p.npz", logits=p, labels=DATA.labels, domains=domains)
         options = ["evaluate", tmp_path / "p.npz", "--methods", "msp"]
-        assert "pass --probabilities" in " ".join(run(*options).stderr.split())
+        # Once, with the option of the command line: the calibrators say nothing more.
+        said = " ".join(run(*options).stderr.split())
+        assert said.startswith("warning: the logits of ")
+        assert said.endswith("if they are probabilities, pass --probabilities.")
         result = run(*options, "--probabilities", "--json")
         assert result.stderr == ""
         np.testing.assert_allclose(

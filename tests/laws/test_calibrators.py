@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import domaincal as dc
+from domaincal.calibrators.batch_calibrator import BatchCalibrator
 from domaincal.statistics import blocks, normal_equations
 from support import (
     CALIBRATORS,
@@ -34,7 +35,12 @@ class Law:
 
 
 LAWS: dict[str, Law] = {}
-NO_TEMPERATURE = dict.fromkeys(SCORE_MAPS, "it has no temperature")
+NO_TEMPERATURE = dict.fromkeys((*SCORE_MAPS, "vector"), "it has no temperature")
+ONE_FOR_A_BATCH = {
+    name: "all rows of a batch share a temperature"
+    for name, make in CALIBRATORS.items()
+    if isinstance(make(), BatchCalibrator)
+}
 
 
 def law(unless=None, **options):
@@ -62,7 +68,12 @@ def temperatures_are_positive_and_finite(make, data, rng):
     assert (np.isfinite(t) & (t > 0)).all()
 
 
-@law(unless=dict.fromkeys(SCORE_MAPS, "a confidence may be mapped below the other classes"))
+@law(
+    unless={
+        **dict.fromkeys(SCORE_MAPS, "a confidence may be mapped below the other classes"),
+        "vector": "its factors and offsets differ between the classes",
+    }
+)
 def the_predicted_class_never_changes(make, data, rng):
     p = probabilities(fit(make(), data), data)
     np.testing.assert_array_equal(p.argmax(axis=1), data.logits.argmax(axis=1))
@@ -118,7 +129,7 @@ def renaming_domains_changes_nothing(make, data, rng):
     np.testing.assert_allclose(p_renamed, p, rtol=1e-7, atol=1e-9)
 
 
-@law()
+@law(unless=ONE_FOR_A_BATCH)
 def a_prediction_does_not_depend_on_the_other_rows(make, data, rng):
     calibrator = fit(make(), data)
     some = np.sort(rng.choice(len(data), 30, replace=False))
@@ -143,6 +154,7 @@ def blocks_and_threads_change_nothing(make, data, rng):
         "md-ts-knn": "a repeated row is two neighbours, a weighted one is one",
         "md-ts-knn-logits": "a repeated row is two neighbours, a weighted one is one",
         "md-ts-krr-nystroem": "its landmarks are drawn by row number",
+        "dac": "a repeated row is two neighbours, a weighted one is one",
     }
 )
 def a_weight_equals_a_repetition(make, data, rng):
@@ -169,7 +181,11 @@ def one_domain_is_temperature_scaling(make, data, rng):
     np.testing.assert_allclose(temperatures(fit(make(), one), data), expected, rtol=1e-7)
 
 
-@law(unless={n: "it does not minimise it" for n in CALIBRATORS if n not in ("ts", "domain-ts")})
+@law(
+    unless={
+        n: "it does not minimise it" for n in CALIBRATORS if n not in ("ts", "domain-ts", "vector")
+    }
+)
 def the_nll_of_its_own_rows_never_rises(make, data, rng):
     before, after = (
         dc.negative_log_likelihood(probabilities(fit(m(), data), data), data.labels)
@@ -269,7 +285,9 @@ def test_a_last_block_of_one_row_is_fitted(monkeypatch):
 
 def test_temperatures_are_clipped_to_the_limits_of_the_user():
     data = small_domains()
-    t = temperatures(fit(dc.MultiDomainTemperatureScaling(clip=(1.0, 1.1)), data), data)
+    fitted = fit(dc.MultiDomainTemperatureScaling(clip=(1.0, 1.1)), data)
+    with pytest.warns(dc.errors.ClippedTemperatureWarning, match=r"at a limit \(1 or 1.1\)"):
+        t = temperatures(fitted, data)
     assert (t.min(), t.max()) == (1.0, 1.1)
 
 

@@ -244,6 +244,30 @@ def test_a_comparison_without_spread_has_no_interval():
     assert np.isnan([one.low, one.high, one.p_value]).all()
 
 
+def _compared(score, *differences):
+    b = 0.5 + 0.01 * np.arange(len(differences))
+    table = _table({"A": dict(enumerate(b + differences)), "B": dict(enumerate(b))})
+    return dc.compare_methods(table.rename(columns={"ece": score}), "A", "B", score=score)
+
+
+def test_a_sentence_adds_other_scores_and_says_but_if_they_say_something_else():
+    better, worse = (-0.1, -0.11, -0.12), (0.1, 0.11, 0.12)
+    unclear = (-0.1, 0.1, 0.01)
+    for ece, nll, word in [
+        (better, better, "with"), (worse, worse, "with"), (better, unclear, "with"),
+        (unclear, unclear, "with"), (unclear, better, "but"), (better, worse, "but"),
+    ]:  # fmt: skip
+        first, second = _compared("ece", *ece), _compared("nll", *nll)
+        start, _, end = first.sentence(second).partition(f", {word} NLL ")
+        assert start == first.sentence()
+        interval = f"{second.difference:+.3f}, {second.low:+.3f} to {second.high:+.3f}"
+        assert end == f"{second.first:.3f} against {second.second:.3f} ({interval})"
+    one = _compared("ece", 0.1).sentence(_compared("nll", -0.1))
+    assert one == (
+        "A against B in the only domain: ECE 60.00% against 50.00%, NLL 0.400 against 0.500"
+    )
+
+
 def test_compare_methods_refuses_invalid_arguments():
     table = _table({"A": {1: 0.1}, "B": {2: 0.2}})
     twice = pd.concat([table, table])

@@ -16,7 +16,7 @@ from domaincal.statistics import (
     normal_equations,
     positive_definite,
 )
-from support import fit, small_domains
+from support import fit, search_folds, small_domains
 
 # On small, noisy domains a head can be worse than the pooled temperature.
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
@@ -227,12 +227,13 @@ def test_alpha_has_the_lowest_nll_on_held_out_domains():
     unit = np.square(data.features).sum() / data.features.shape[1]  # mean eigenvalue of X'X
     np.testing.assert_allclose(table["alpha"], unit * 10.0 ** np.arange(-6, 3))
     t_k = calibrator.domain_temperatures_
-    in_order = t_k.sort_values().index  # dealt into five folds
+    folds = search_folds(data)
+    assert len(folds) == 5
     expected = []
     for alpha in table["alpha"]:
         nll = {}
-        for k in range(5):
-            out = np.isin(data.domains, in_order[k::5].tolist())
+        for names in folds:
+            out = np.isin(data.domains, names)
             t = t_k.loc[data.domains[~out]].to_numpy()
             head = Ridge(alpha=alpha, fit_intercept=False, solver="svd")
             value = head.fit(data.features[~out], t).predict(data.features[out])
@@ -240,7 +241,7 @@ def test_alpha_has_the_lowest_nll_on_held_out_domains():
             z = data.logits[out] / value[:, None]
             log_p = z - np.logaddexp.reduce(z, axis=1, keepdims=True)
             loss = -log_p[np.arange(out.sum()), data.labels[out]]
-            nll.update({n: loss[data.domains[out] == n].mean() for n in in_order[k::5]})
+            nll.update({n: loss[data.domains[out] == n].mean() for n in names})
         expected.append(np.mean(list(nll.values())))
     np.testing.assert_allclose(table["nll"], expected, rtol=1e-7)
     assert calibrator.head_parameters_ == {"alpha": table["alpha"][np.argmin(expected)]}

@@ -34,6 +34,13 @@ SWEEPS = {
     "histogram": None,
     "isotonic-rest": ("maps_",),
     "bbq": ("maps_",),
+    "mixture": ("posterior_", "posterior_search_", "used_domains_", "_n_features"),
+    "shift-weighted": ("posterior_", "slope_table_", "em_steps_"),
+    "feature-ts": None,
+    "transcal": None,
+    "cpcs": ("_logits", "_labels", "limits_"),
+    "dac": ("intercept_", "coef_", "_distance"),
+    "vector": ("coef_", "intercept_"),
 }
 
 
@@ -286,6 +293,7 @@ _ODD = _odd_fits()
 def test_what_a_fit_learns_can_be_saved_and_loaded(problem, tmp_path):
     path = tmp_path / "model.safetensors"
     methods = ["ts", "domain-ts", "md-ts-intercept", "md-ts-letter", "bbq-rest", "isotonic-rest"]
+    methods += ["mixture", "shift-weighted", "feature-ts", "transcal", "cpcs", "dac", "vector"]
     if "features" in problem:  # these heads are slow
         methods += ["md-ts-inverse", "md-ts-knn", "md-ts-krr"]
     n_saved = 0

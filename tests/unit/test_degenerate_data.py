@@ -153,6 +153,8 @@ COUNTS_ROWS = {
     "md-ts-ridge-fixed": "alpha has the unit of the weights, as in scikit-learn",
     "bbq": "the posterior of a bin depends on its number of rows",
     "bbq-rest": "the posterior of a bin depends on its number of rows",
+    "transcal": "the variance of an accuracy depends on its number of rows",
+    "vector": "the penalty has the unit of the weights",
 }
 WEIGHT = np.random.default_rng(3).uniform(0.5, 2.0, N)
 

@@ -15,6 +15,7 @@ from domaincal._validation.predictions import (
     check_hits,
     check_probabilities,
 )
+from domaincal._validation.probabilities import look_like_probabilities, warn_of_probabilities
 from domaincal._validation.rows import (
     check_class_columns,
     check_class_names,
@@ -55,6 +56,8 @@ __all__ = [
     "check_real_array",
     "check_sample_weight",
     "column_names",
+    "look_like_probabilities",
     "non_finite_features_error",
     "non_finite_logits_error",
+    "warn_of_probabilities",
 ]

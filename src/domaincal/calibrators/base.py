@@ -19,6 +19,7 @@ from domaincal._validation import (
     check_labels,
     check_logits,
     check_sample_weight,
+    warn_of_probabilities,
 )
 from domaincal.calibrators.inputs import (
     Inputs,
@@ -29,6 +30,7 @@ from domaincal.calibrators.inputs import (
 )
 from domaincal.calibrators.notebook_view import notebook_view
 from domaincal.calibrators.predictions import Predictions, RowScores, proper_scores
+from domaincal.calibrators.selection import Selection
 from domaincal.calibrators.softmax import confidences_at, probabilities_at
 from domaincal.data import CalibrationData
 from domaincal.data.fingerprint import fingerprint
@@ -57,6 +59,8 @@ class Calibrator(BaseEstimator, ABC):
         class names are an error.
     data_fingerprint_ : str
         Hash of the logits and labels of the fit.
+    provenance_ : Selection or None
+        How the calibrator was chosen, if :class:`AutoCalibration` did.
     """
 
     # scikit-learn treats every argument except X as metadata: here the first one is the data.
@@ -66,6 +70,7 @@ class Calibrator(BaseEstimator, ABC):
     n_classes_: int
     data_fingerprint_: str
     class_names_: tuple[str, ...] | None
+    provenance_: Selection | None
 
     def fit(
         self,
@@ -106,10 +111,12 @@ class Calibrator(BaseEstimator, ABC):
             names = check_class_names(names, n_classes=z.shape[1])
         labels = check_labels(inputs.y, n_rows=len(z), n_classes=z.shape[1], name="y", names=names)
         weight = check_sample_weight(sample_weight, n_rows=len(z))
+        warn_of_probabilities(z)
         self._learn(TrainingRows(z, labels, inputs.features, inputs.domains, weight))
         self.n_classes_ = z.shape[1]
         self.data_fingerprint_ = fingerprint(z, labels)
         self.class_names_ = names
+        self.provenance_ = None
         self._store_feature_names(inputs)
         return self
 
@@ -129,7 +136,7 @@ class Calibrator(BaseEstimator, ABC):
         array of shape (n,)
         """
         z, values = self._check_and_prepare("predict_confidence", logits, features, domains)
-        result: FloatArray = convert_like(self._confidences(z, values), _logits_argument(logits))
+        result: FloatArray = convert_like(self._confidences(z, values), logits_argument(logits))
         return result
 
     def predict_proba(
@@ -158,7 +165,7 @@ class Calibrator(BaseEstimator, ABC):
             float32 for float16 and float32 logits, otherwise float64.
         """
         z, values = self._check_and_prepare("predict_proba", logits, features, domains)
-        result: Array = convert_like(self._probabilities(z, values), _logits_argument(logits))
+        result: Array = convert_like(self._probabilities(z, values), logits_argument(logits))
         return result
 
     def predict_all(
@@ -187,7 +194,7 @@ class Calibrator(BaseEstimator, ABC):
         ((200,), (200, 10))
         """
         z, values = self._check_and_prepare("predict_all", logits, features, domains)
-        like, temperature = _logits_argument(logits), self._row_temperatures(values, len(z))
+        like, temperature = logits_argument(logits), self._row_temperatures(values, len(z))
         return Predictions(
             confidence=convert_like(self._confidences(z, values), like),
             probabilities=convert_like(self._probabilities(z, values), like),
@@ -296,6 +303,7 @@ class Calibrator(BaseEstimator, ABC):
         check_same_classes(getattr(self, "class_names_", None), inputs.class_names)
         fitted_columns = getattr(self, "feature_columns_", None)
         ordered = order_features(inputs.features, inputs.feature_names, fitted_columns)
+        warn_of_probabilities(z)
         return z, self._prepare(z, ordered, inputs.domains)
 
     def _facts(self) -> dict[str, str]:
@@ -347,7 +355,7 @@ class TemperatureCalibrator(Calibrator):
         """
         z, values = self._check_and_prepare("predict_temperature", logits, features, domains)
         temperatures = self._row_temperatures(values, len(z))
-        result: FloatArray = convert_like(temperatures, _logits_argument(logits))
+        result: FloatArray = convert_like(temperatures, logits_argument(logits))
         return result
 
     def _prepare(
@@ -365,6 +373,6 @@ class TemperatureCalibrator(Calibrator):
         return np.array(np.broadcast_to(values[0], n_rows))
 
 
-def _logits_argument(argument: Any) -> Any:
+def logits_argument(argument: Any) -> Any:
     """Logits of an argument that is either logits or a CalibrationData."""
     return argument.logits if isinstance(argument, CalibrationData) else argument

@@ -8,7 +8,7 @@ import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_domains
-from domaincal.calibrators.base import TemperatureCalibrator
+from domaincal.calibrators.base import RowValues, TemperatureCalibrator
 
 
 class BatchCalibrator(TemperatureCalibrator):
@@ -25,12 +25,24 @@ class BatchCalibrator(TemperatureCalibrator):
     ) -> FloatArray:
         """Temperature of each batch, shape (n_batches,); ``codes`` is the batch of each row."""
 
+    def _batch_values(
+        self, logits: Array, features: ArrayLike | None, codes: IntArray, n_batches: int
+    ) -> tuple[FloatArray, ...]:
+        """Arrays of shape (n_batches,): the temperatures, then what else predictions need."""
+        return (self._batch_temperatures(logits, features, codes, n_batches),)
+
+    def _prepare(
+        self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
+    ) -> RowValues:
+        codes, n_batches = self._batches(domains, len(logits))
+        values = self._batch_values(logits, features, codes, n_batches)
+        return values if n_batches == 1 else tuple(value[codes] for value in values)
+
     def _temperatures(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
     ) -> FloatArray:
-        codes, n_batches = self._batches(domains, len(logits))
-        temperatures = self._batch_temperatures(logits, features, codes, n_batches)
-        return temperatures if n_batches == 1 else temperatures[codes]
+        temperatures: FloatArray = self._prepare(logits, features, domains)[0]
+        return temperatures
 
     def _batches(self, domains: ArrayLike | None, n_rows: int) -> tuple[IntArray, int]:
         """Batch of each row, and the number of batches."""

@@ -1,4 +1,4 @@
-"""Warnings of MD-TS about its head."""
+"""Warnings of MD-TS about its head and its predictions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,22 @@ import numpy as np
 
 from domaincal._typing import FloatArray
 from domaincal._warnings import warn_caller
-from domaincal.calibrators.heads import HeadFit, HeadProblem
-from domaincal.errors import PoorHeadWarning, SmallDomainWarning, SubsampleWarning
+from domaincal.calibrators.heads import JUDGED_FROM, HeadFit, HeadProblem
+from domaincal.calibrators.temperature_target import TemperatureTarget
+from domaincal.errors import (
+    ClippedTemperatureWarning,
+    PoorHeadWarning,
+    SmallDomainWarning,
+    SubsampleWarning,
+)
 from domaincal.statistics import LabelledRows, TemperatureFit
 
 # A head is poor if its NLL exceeds that of one temperature by more than this factor.
 _POOR_HEAD_RATIO = 1.01
+# Share of temperatures at a limit that is reported, and the least number of rows. Of fewer rows, a
+# few unusual ones are a large share.
+_CLIPPED_SHARE = 0.1
+_CLIPPED_ROWS = 20
 
 
 def warn_of_no_domain(pooled: TemperatureFit) -> None:
@@ -36,23 +46,43 @@ def warn_of_subsample(problem: HeadProblem, fit: HeadFit, *, head: object, max_r
     )
 
 
+def warn_of_clipped_temperatures(values: FloatArray, target: TemperatureTarget) -> None:
+    """Warn if many predicted targets are at, or beyond, the limits of the temperature."""
+    low, high = np.sort(target.from_temperature(np.array([target.low, target.high])))
+    share = float(np.mean((values <= low) | (values >= high)))
+    if len(values) < _CLIPPED_ROWS or share <= _CLIPPED_SHARE:
+        return
+    warn_caller(
+        f"{100 * share:.0f}% of the {len(values)} predicted temperatures are at a limit "
+        f"({target.low:.4g} or {target.high:.4g}). Likely reasons: other features than in the fit, "
+        "features on another scale, rows from a domain unlike all domains of the fit, or a poor "
+        "head (PoorHeadWarning in fit). Check the features; TemperatureScaling does not depend on "
+        "them.",
+        ClippedTemperatureWarning,
+    )
+
+
 def warn_of_poor_head(
     rows: LabelledRows,
     predicted: FloatArray,
     pooled: TemperatureFit,
     fit: HeadFit,
     *,
+    n_domains: int,
     suggestions: tuple[str, ...],
 ) -> None:
     """Warn if predicted temperatures have a higher NLL than one temperature for all rows.
 
-    Both are compared on the calibration rows, and on the domains held out by the search.
-    ``predicted`` is NaN for rows without a prediction.
+    From 3 domains on, both are compared on domains that are left out of the fit. On the
+    calibration rows, features that tell the domains apart fit any temperatures of few domains.
+    With fewer domains, both are compared on the calibration rows, and on the domains held out by
+    the search. ``predicted`` is NaN for rows without a prediction.
     """
-    data, ratio = "the calibration rows", _nll_ratio(rows, predicted, pooled)
-    if not ratio > _POOR_HEAD_RATIO and len(fit.search):
-        data = "the domains held out in the search"
-        ratio = fit.search["nll"].min() / fit.search["nll_pooled"].min()
+    data, ratio = "domains left out of the fit", _held_out_ratio(fit)
+    if n_domains < JUDGED_FROM or np.isnan(ratio):
+        in_sample = _nll_ratio(rows, predicted, pooled)
+        if in_sample > _POOR_HEAD_RATIO or np.isnan(ratio):
+            data, ratio = "the calibration rows", in_sample
     if ratio > _POOR_HEAD_RATIO:
         advice = f"{', '.join(suggestions)} or another head" if suggestions else "another head"
         warn_caller(
@@ -61,6 +91,13 @@ def warn_of_poor_head(
             "the domains, use TemperatureScaling.",
             PoorHeadWarning,
         )
+
+
+def _held_out_ratio(fit: HeadFit) -> float:
+    """NLL of the head divided by that of one temperature, on held-out domains; NaN if unknown."""
+    table = fit.search if len(fit.search) else fit.held_out
+    nll, pooled = table["nll"].min(), table["nll_pooled"].min()
+    return float(nll / pooled) if pooled > 0 else float("nan")
 
 
 def _nll_ratio(rows: LabelledRows, predicted: FloatArray, pooled: TemperatureFit) -> float:

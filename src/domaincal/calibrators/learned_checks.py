@@ -10,7 +10,9 @@ import pandas as pd
 
 from domaincal._typing import Array
 from domaincal._validation import check_names, check_option
+from domaincal.calibrators.selection import COLUMNS as SELECTION_COLUMNS
 from domaincal.calibrators.temperature_target import TARGETS, TEMPERATURE_RANGE
+from domaincal.data.batches import check_batch_size
 
 #: Sizes that several values share, by name; the first value with a size sets it.
 Sizes: TypeAlias = dict[str, int]
@@ -88,6 +90,16 @@ def names(size: str) -> Check:
     return check
 
 
+def optional(check_value: Check) -> Check:
+    """None, or a value that agrees with this check."""
+
+    def check(value: Any, sizes: Sizes) -> None:
+        if value is not None:
+            check_value(value, sizes)
+
+    return check
+
+
 def by_domain(name: str, low: float, high: float, *, nan: bool = False) -> Check:
     """A series with a number for each domain."""
     check_values = array("n_domains", low=low, high=high, nan=nan)
@@ -151,6 +163,23 @@ def search_table(value: Any, sizes: Sizes) -> None:
         found = value[column].to_numpy()
         require(found.dtype.kind in "fiu", f"holds a column of {found.dtype}")
         require(not (found < 0).any(), "holds a negative number")
+
+
+def selection_table(value: Any, sizes: Sizes) -> None:
+    """Check a table of candidates: names, numbers, and which one was chosen."""
+    check_type(value, pd.DataFrame)
+    require(tuple(value.columns) == SELECTION_COLUMNS, "has other columns")
+    if len(value):
+        _check_texts(value["method"].tolist())
+        for column in SELECTION_COLUMNS[1:-1]:
+            require(value[column].dtype.kind in "fiu", f"holds a column of {value[column].dtype}")
+        chosen = value["chosen"].to_numpy()
+        require(chosen.dtype.kind == "b" and chosen.sum() == 1, "does not choose one method")
+
+
+def batch_size(value: Any, sizes: Sizes) -> None:
+    """Check a number of rows, or the text "domain"."""
+    check_batch_size(value)
 
 
 temperature = number(*TEMPERATURE_RANGE)

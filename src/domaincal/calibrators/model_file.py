@@ -26,11 +26,12 @@ from domaincal.calibrators.registry import METHODS
 from domaincal.errors import FileFormatError, InputError
 
 FORMAT = "domaincal calibrator"
-VERSION = 2
+VERSION = 3
 
 # Differences of version 1: attributes with another name, and attributes that did not exist.
 _RENAMED_IN_VERSION_2 = {"_guard": "_temperature_target", "_of_logits": "_uses_logits"}
 _NEW_IN_VERSION_2: dict[str, Any] = {"feature_columns_": None}
+_NEW_IN_VERSION_3: dict[str, Any] = {"provenance_": None}
 
 # Classes that a file may contain. The table is fixed: a file cannot import anything else.
 _CLASSES = {cls.__name__: cls for cls in METHODS.values()}
@@ -153,6 +154,8 @@ def _restore(header: Mapping[str, Any], tensors: dict[str, Array]) -> Calibrator
     learned, names = dict(header["learned"]), learned_values(cls)
     if header["version"] == 1:
         learned = _upgrade_from_version_1(learned, names)
+    if header["version"] < 3:
+        learned = {**_NEW_IN_VERSION_3, **learned}
     if set(learned) != set(names):
         different = min(set(learned) ^ set(names))
         raise ValueError(f"{different} is missing, or is not an attribute of {cls.__name__}")

@@ -18,6 +18,7 @@ from domaincal._validation import (
 )
 from domaincal.calibrators.domain_calibrator import DomainCalibrator, DomainFit
 from domaincal.calibrators.head_warnings import (
+    warn_of_clipped_temperatures,
     warn_of_no_domain,
     warn_of_poor_head,
     warn_of_subsample,
@@ -27,9 +28,9 @@ from domaincal.calibrators.heads import (
     Head,
     HeadFit,
     HeadProblem,
+    empty_search,
     fit_head,
 )
-from domaincal.calibrators.heads.grid_search import empty_search
 from domaincal.calibrators.held_out_domains import HeldOutDomains
 from domaincal.calibrators.inputs import Inputs, TrainingRows, check_feature_names
 from domaincal.calibrators.md_ts_parameters import check_parameters
@@ -67,9 +68,10 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
     head : {"ols", "ridge", "huber", "krr", "knn"} or a scikit-learn regressor, default "ols"
         Regression from features to temperatures: ordinary least squares, ridge regression,
         Huber's robust regression, kernel ridge regression with a Gaussian kernel, or nearest
-        neighbours. The hyperparameters of these heads are chosen by cross-validation in at most
-        five folds of whole domains, by the mean NLL of the held-out domains. A regressor instance
-        is cloned and fitted to all rows.
+        neighbours. The hyperparameters of these heads are chosen by cross-validation, by the mean
+        NLL of the held-out domains. Folds are at most five clusters of domains with similar mean
+        features, so that held-out domains are unlike the others. A regressor instance is cloned
+        and fitted to all rows.
     features : "logits" or None, default None
         None: use the features that are passed to fit and predict. "logits": use the logits of
         each row in descending order, minus their mean, and ignore the features that are passed.
@@ -97,6 +99,16 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
         Number of landmark rows of Nystroem's approximation for "krr". By default "krr" is exact.
     random_state : int, default 0
         Seed of the samples and landmarks.
+
+    Warns
+    -----
+    PoorHeadWarning
+        In fit: the predicted temperatures have a higher NLL than one temperature for all rows. From
+        3 domains on, both are compared on domains that are left out of the fit, in at most ten
+        clusters of similar domains ("ols" and "ridge" with ``alpha``) or in those of the
+        cross-validation (a regressor instance: on at most 2000 rows).
+    ClippedTemperatureWarning
+        At prediction: of 20 or more rows, more than a tenth have a temperature at a limit.
 
     Attributes
     ----------
@@ -225,6 +237,7 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
             if isinstance(x, SortedLogits):
                 raise non_finite_logits_error(logits)
             raise non_finite_features_error(x)
+        warn_of_clipped_temperatures(values, self._temperature_target)
         return self._temperature_target.to_temperature(values)
 
     def _feature_matrix(
@@ -264,7 +277,10 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
             problem, self.head, alpha=self.alpha, max_rows=self.max_rows, nystroem=self.nystroem
         )
         predicted = target.to_temperature(self._training_predictions(problem, fit.head))
-        warn_of_poor_head(labelled, predicted, domains.pooled, fit, suggestions=self._suggestions())
+        warn_of_poor_head(
+            labelled, predicted, domains.pooled, fit,
+            n_domains=int(domains.used.sum()), suggestions=self._suggestions(),
+        )  # fmt: skip
         warn_of_subsample(problem, fit, head=self.head, max_rows=self.max_rows)
         return fit
 

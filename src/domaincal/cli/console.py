@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from domaincal._warnings import handle_warnings
+from domaincal.errors import ProbabilitiesWarning
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -136,8 +137,13 @@ def progress(
 def warnings_in_one_line() -> Iterator[None]:
     """Print warnings of domaincal as messages; of those that differ in names or numbers, one."""
     counts: dict[str, int] = {}
+    reported = False
 
     def show(message: str, category: type[Warning]) -> None:
+        nonlocal reported
+        if category is ProbabilitiesWarning and reported:
+            return  # the reader of the file has named its option; calibrators name a function
+        reported = reported or category is ProbabilitiesWarning
         text = " ".join(message.split())
         pattern = _VARIABLE_PARTS.sub("", text)
         counts[pattern] = counts.get(pattern, 0) + 1

@@ -57,6 +57,7 @@ def inspect(
 
 def model_facts(calibrator: Any) -> dict[str, Any]:
     """Parameters and learned numbers of a calibrator, for JSON documents."""
+    selection = calibrator.provenance_
     learned = {name: getattr(calibrator, name) for name in _LEARNED if hasattr(calibrator, name)}
     return {
         "class": type(calibrator).__name__,
@@ -68,7 +69,14 @@ def model_facts(calibrator: Any) -> dict[str, Any]:
             name.removesuffix("_"): value.to_dict() if hasattr(value, "to_dict") else value
             for name, value in learned.items()
         },
+        "selection": None if selection is None else _selection_facts(selection),
     }
+
+
+def _selection_facts(selection: Any) -> dict[str, Any]:
+    from domaincal.cli.console import records
+
+    return {"batch_size": selection.batch_size, "candidates": records(selection.table)}
 
 
 def _inspect_network(path: Path, metadata: dict[str, str], *, as_json: bool) -> None:

@@ -42,6 +42,16 @@ def parse_methods(text: str) -> dict[str, Any]:
     return {method: parse_method(method) for method in methods}
 
 
+def auto_calibration(batch: str | None) -> Any:
+    """AutoCalibration for the batches that --batch names: a number of rows, or "domain"."""
+    from domaincal.calibrators import AutoCalibration
+
+    if batch is None or batch == "domain" or (batch.isdecimal() and int(batch) > 0):
+        size: Any = 1 if batch is None else batch if batch == "domain" else int(batch)
+        return AutoCalibration(batch_size=size)
+    raise click.UsageError(f"--batch must be a number of rows or 'domain', got {batch!r}.")
+
+
 def default_method(data: CalibrationData) -> str:
     """MD-TS; on the logits if the data have no features."""
     return "md-ts" if data.features is not None else "md-ts:features=logits"

@@ -104,19 +104,21 @@ class InputData:
 
 def read_input(path: Path, *, probabilities: bool, max_memory: int | None) -> InputData:
     """Read a data file; warn if its logits look like probabilities."""
-    from domaincal.cli.console import say, working
+    from domaincal._validation import look_like_probabilities
+    from domaincal._warnings import warn_caller
+    from domaincal.cli.console import working
+    from domaincal.errors import ProbabilitiesWarning
     from domaincal.io.formats import read_rows
-    from domaincal.io.inspection import look_like_probabilities
 
     with working(f"reading {path}"):
         raw, data = read_rows(path, probabilities=probabilities, max_memory=max_memory)
         stored = "logits" in raw.arrays and not probabilities
         suspicious = stored and look_like_probabilities(data.logits)
     if suspicious:
-        say(
-            f"warning: the logits of {path} are >= 0 and sum to 1 in each row; if they are "
-            "probabilities, pass --probabilities.",
-            err=True,
+        warn_caller(
+            f"the logits of {path} are >= 0 and sum to 1 in each row; if they are probabilities, "
+            "pass --probabilities.",
+            ProbabilitiesWarning,
         )
     return InputData(path, data, raw.ignored)
 

@@ -33,12 +33,15 @@ def print_evaluation(
     sentence: str,
     table: pd.DataFrame,
     means: pd.DataFrame,
-    comparisons: list[tuple[str, MethodComparison]],
+    comparisons: list[tuple[str, list[MethodComparison]]],
     gate: Gate | None,
     *,
     n_bins: int,
 ) -> None:
-    """Print ECE of each domain and method, means over domains, comparisons and the gate."""
+    """Print ECE of each domain and method, means over domains, comparisons and the gate.
+
+    A comparison is a list of the same two methods compared by ECE and by other scores.
+    """
     say(sentence)
     accuracy = table.drop_duplicates("domain").set_index("domain")["accuracy"]
     worst = _worst_domains(table)
@@ -52,8 +55,8 @@ def print_evaluation(
     print_table(_ece_table(shown, title, {"accuracy %": accuracy.map(_percent)}))
     print_table(_means_table(means))
     say(_LEGEND)
-    for kind, found in comparisons:
-        say(f"{kind}: {found.sentence()}.")
+    for kind, (found, *others) in comparisons:
+        say(f"{kind}: {found.sentence(*others)}.")
     if gate is not None:
         say(gate.sentence())
 
@@ -94,6 +97,9 @@ def print_model(calibrator: Any) -> None:
     """Print what a calibrator has learned."""
     say(repr(calibrator))
     _print_facts({**calibrator.summary(), "fitted on": calibrator.data_fingerprint_})
+    if calibrator.provenance_ is not None:
+        for line in calibrator.provenance_.lines():
+            say(line)
 
 
 def print_network(path: Path, network: NetworkHeader) -> None:

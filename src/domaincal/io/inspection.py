@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array
+from domaincal._validation import look_like_probabilities
 from domaincal._wording import few
 from domaincal.data import CalibrationData
 from domaincal.io.formats import read_rows
@@ -118,18 +119,6 @@ def inspect(
         findings=findings,
         ignored=raw.ignored,
     )
-
-
-def look_like_probabilities(logits: Array) -> bool:
-    """Whether all rows are non-negative and sum to 1."""
-    for start in range(0, len(logits), _BLOCK):
-        z = logits[start : start + _BLOCK]
-        # Comparisons with NaN are false, so that rows with NaN do not count.
-        if not 0 <= z.min() <= z.max() <= 1.001:
-            return False
-        if not np.abs(z.sum(axis=1, dtype=np.float64) - 1.0).max() < 1e-3:
-            return False
-    return True
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,6 +76,29 @@ def softmax(logits: Array, beta: FloatArray, out: Array) -> None:
     out /= out.sum(axis=1, keepdims=True)
 
 
+def row_statistics(logits: Array, beta: float) -> tuple[FloatArray, FloatArray]:
+    """Values of each row of ``z = beta * logits``, shape (n, 5), and ``p = softmax(z)``.
+
+    The columns: confidence ``max p``, entropy ``-sum p log p``, margin of the two largest z,
+    largest z minus the mean of the row, standard deviation of the row.
+    """
+    # inf - inf gives NaN, which the caller reports.
+    with np.errstate(invalid="ignore", over="ignore"):
+        d = logits.astype(np.float64)
+        d -= d.max(axis=1, keepdims=True)
+        d *= beta
+        # The square of a masked logit must not overflow.
+        np.maximum(d, -1e100, out=d)
+        p = np.exp(d)
+        norm = p.sum(axis=1)
+        p /= norm[:, None]
+        # -log p = log(norm) - d, whose mean under p is the entropy.
+        entropy = np.log(norm) - np.einsum("ij,ij->i", p, d)
+        margin = -np.partition(d, -2, axis=1)[:, -2]
+        values = [1.0 / norm, entropy, margin, -d.mean(axis=1), d.std(axis=1)]
+    return np.column_stack(values), p
+
+
 def label_and_square(probabilities: Array, labels: Array) -> tuple[FloatArray, FloatArray]:
     """Probability of each row's label, and the sum of the squares of the row."""
     of_label = probabilities[np.arange(len(labels)), labels].astype(np.float64)

@@ -145,6 +145,12 @@ def label_and_square(probabilities: Any, labels: Any) -> tuple[FloatArray, Float
     return _to_host(of_label), _to_host(torch.cat(squares))
 
 
+def add_domain_sums(features: Any, domain: Any, weight: Any, *, sums: Any) -> None:
+    """Add the weighted sum of the rows of each domain to ``sums``."""
+    x = features.double()
+    sums.index_add_(0, domain, x if weight is None else x * weight[:, None])
+
+
 def add_moments(
     features: Any, domain: Any, weight: Any, shift: Any, *, gram: Any, moments: Any
 ) -> None:

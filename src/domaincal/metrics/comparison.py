@@ -144,8 +144,11 @@ class MethodComparison(NamedTuple):
         """Whether the interval of the difference excludes 0."""
         return self.n_domains > 1 and not self.low <= 0.0 <= self.high
 
-    def sentence(self) -> str:
+    def sentence(self, *others: MethodComparison) -> str:
         """The result as a sentence, without a full stop.
+
+        ``others`` are comparisons of the same methods by other scores, which the sentence adds. It
+        says "but" before them if one of them is clear and this one is not, or says the opposite.
 
         Examples
         --------
@@ -156,16 +159,38 @@ class MethodComparison(NamedTuple):
         B is better than A: ECE 2.33% against 5.67% (difference -3.33 points, 95% interval -4.77 to
         -1.90), lower in 3 of 3 domains
         """
-        means = f"{self._label} {self._number(self.first)} against {self._number(self.second)}"
         if self.n_domains == 1:
+            means = ", ".join(c._means for c in (self, *others))
             return f"{self.method} against {self.against} in the only domain: {means}"
-        scale, unit = (100.0, " points") if self.score in _FRACTIONS else (1.0, "")
-        difference, low, high = (scale * x for x in (self.difference, self.low, self.high))
-        return (
-            f"{self.method} {self._verdict()}: {means} (difference {difference:+.2f}{unit}, "
-            f"{100 * self.level:g}% interval {low:+.2f} to {high:+.2f}), lower in {self.wins} of "
+        text = (
+            f"{self.method} {self._verdict()}: {self._means} (difference {self._change}, "
+            f"{100 * self.level:g}% interval {self._interval}), lower in {self.wins} of "
             f"{self.n_domains} domains"
         )
+        if others:
+            contradicted = any(
+                c.is_clear and not (self.is_clear and (c.difference < 0) == (self.difference < 0))
+                for c in others
+            )
+            more = " and ".join(f"{c._means} ({c._change}, {c._interval})" for c in others)
+            text += f", {'but' if contradicted else 'with'} {more}"
+        return text
+
+    @property
+    def _means(self) -> str:
+        return f"{self._label} {self._number(self.first)} against {self._number(self.second)}"
+
+    @property
+    def _change(self) -> str:
+        unit = " points" if self.score in _FRACTIONS else ""
+        return f"{self._signed(self.difference)}{unit}"
+
+    @property
+    def _interval(self) -> str:
+        return f"{self._signed(self.low)} to {self._signed(self.high)}"
+
+    def _signed(self, value: float) -> str:
+        return f"{100 * value:+.2f}" if self.score in _FRACTIONS else f"{value:+.3f}"
 
     @property
     def _label(self) -> str:

@@ -156,15 +156,14 @@ def _sum_on_host(
         np.zeros(n_domains), shift,
     )  # fmt: skip
     sums = [empty] * n_parts
-    for block in feature_blocks(*features.shape):
-        row_part = part[domain[block]]
-        for k in range(n_parts):
-            rows = np.flatnonzero(row_part == k)
-            if len(rows) == 0:
-                continue
-            x = features[block] if len(rows) == len(row_part) else features[block][rows]
-            w = None if weight is None else weight[block][rows]
-            sums[k] += NormalEquations.from_rows(x, domain[block][rows], n_domains, w, shift=shift)
+    # Part by part: the products of a few rows of each part in a block would be slow.
+    for k in range(n_parts):
+        rows = np.flatnonzero(part[domain] == k)
+        for block in feature_blocks(len(rows), n_features):
+            own = rows[block]
+            x = features[block] if len(rows) == len(domain) else features[own]
+            w = None if weight is None else weight[own]
+            sums[k] += NormalEquations.from_rows(x, domain[own], n_domains, w, shift=shift)
     return sums
 
 

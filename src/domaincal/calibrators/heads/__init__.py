@@ -9,10 +9,12 @@ from domaincal.calibrators.heads.kernel_ridge import KernelMap, fit_kernel_ridge
 from domaincal.calibrators.heads.linear import fit_ols, fit_ridge
 from domaincal.calibrators.heads.neighbours import NeighbourMap, fit_neighbours
 from domaincal.calibrators.heads.regression_problem import (
+    JUDGED_FROM,
     LARGEST_FEATURE,
     SEARCH_ROWS,
     HeadFit,
     HeadProblem,
+    empty_search,
 )
 from domaincal.calibrators.heads.regressor import RegressorMap, fit_regressor
 
@@ -21,6 +23,7 @@ HEADS = ("ols", "ridge", "huber", "krr", "knn")
 
 __all__ = [
     "HEADS",
+    "JUDGED_FROM",
     "LARGEST_FEATURE",
     "SEARCH_ROWS",
     "Head",
@@ -29,6 +32,7 @@ __all__ = [
     "KernelMap",
     "NeighbourMap",
     "RegressorMap",
+    "empty_search",
     "fit_head",
 ]
 

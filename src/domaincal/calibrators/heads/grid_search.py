@@ -1,4 +1,4 @@
-"""Grid search of the heads by the NLL of held-out domains."""
+"""Scores of heads, and grid search, by the NLL of held-out domains."""
 
 from __future__ import annotations
 
@@ -10,29 +10,25 @@ import pandas as pd
 
 from domaincal._typing import FloatArray, IntArray
 from domaincal.calibrators.heads.regression_problem import HeadProblem
+from domaincal.statistics.domain_folds import CLUSTERED_FROM, similar_domain_folds
 
 #: Maximum number of folds, each a set of domains.
 MAX_FOLDS = 5
 
 
-def assign_folds(targets: FloatArray) -> tuple[IntArray, int]:
+def assign_folds(problem: HeadProblem, max_folds: int = MAX_FOLDS) -> tuple[IntArray, int]:
     """Fold of each domain (-1 for domains without a target), and the number of folds.
 
-    Domains go to the folds in turn, in the order of their targets. The folds therefore do not
-    depend on the order of the rows or on the names of the domains.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> folds, n_folds = assign_folds(np.array([3.0, 1.0, np.nan, 2.0]))
-    >>> folds.tolist(), n_folds
-    ([2, 0, -1, 1], 3)
+    A fold is a cluster of domains with similar mean features; see :func:`similar_domain_folds`.
+    The folds do not depend on the order of the rows or on the names of the domains.
     """
-    used = np.flatnonzero(~np.isnan(targets))
-    n_folds = min(len(used), MAX_FOLDS)
-    folds = np.full(len(targets), -1)
-    folds[used[np.argsort(targets[used], kind="stable")]] = np.arange(len(used)) % n_folds
-    return folds, n_folds
+    used = np.flatnonzero(problem.used)
+    clustered = len(used) >= CLUSTERED_FROM or len(used) > max_folds
+    # The profiles are computed by a pass over the features, and only if they decide something.
+    profiles = problem.profiles[used] if clustered else np.zeros((len(used), 1))
+    folds = np.full(len(problem.targets), -1)
+    folds[used] = similar_domain_folds(profiles, max_folds)
+    return folds, int(folds.max()) + 1
 
 
 def search_candidates(
@@ -42,6 +38,7 @@ def search_candidates(
     predict: Callable[[int, IntArray, IntArray], FloatArray],
     *,
     default: int,
+    max_folds: int = MAX_FOLDS,
 ) -> tuple[int, pd.DataFrame]:
     """Number of the best candidate, and the table of the search; see :class:`HeadFit`.
 
@@ -49,8 +46,8 @@ def search_candidates(
     and predicts the rows ``test`` of fold k; its result has the shape (n_test, n_candidates).
     With a single domain, the candidate number ``default`` is taken and the NLL is NaN.
     """
-    table = pd.DataFrame(candidates)
-    folds, n_folds = assign_folds(problem.targets)
+    table = pd.DataFrame(candidates, index=range(len(candidates)))
+    folds, n_folds = assign_folds(problem, max_folds)
     if n_folds == 1:
         return default, table.assign(n_domains=0, n_rows=0, nll=np.nan, nll_pooled=np.nan)
     nll = np.empty((len(candidates) + 1, len(problem.targets)))
@@ -68,8 +65,3 @@ def search_candidates(
     n_domains = int(problem.used.sum())
     table = table.assign(n_domains=n_domains, n_rows=len(rows), nll=mean, nll_pooled=pooled)
     return int(np.argmin(mean)), table
-
-
-def empty_search() -> pd.DataFrame:
-    """Table of a head without a search."""
-    return pd.DataFrame(columns=["n_domains", "n_rows", "nll", "nll_pooled"])

@@ -58,7 +58,7 @@ def fit_neighbours(problem: HeadProblem, *, max_rows: int) -> HeadFit:
     """Fit nearest neighbours; the search chooses their number."""
     problem.check_max_rows(max_rows)
     rows = problem.subsample(max_rows)
-    folds, n_folds = assign_folds(problem.targets)
+    folds, n_folds = assign_folds(problem)
     largest_fold = np.bincount(folds[problem.codes[rows]]).max() if n_folds > 1 else 0
     numbers = [k for k in NEIGHBOUR_GRID if k <= len(rows) - largest_fold]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,13 @@ import pandas as pd
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
 from domaincal.errors import InputError
+from domaincal.statistics.domain_profiles import domain_means
 
 #: Maximum number of rows of a search that fits every candidate.
 SEARCH_ROWS = 2000
+#: Heads of fewer domains are judged in sample: with one of two domains left out, nothing is known
+#: about how the temperature depends on the features.
+JUDGED_FROM = 3
 #: Largest feature that heads can square: sums of squares stay below the largest float64.
 LARGEST_FEATURE = 1e150
 
@@ -67,6 +72,13 @@ class HeadProblem:
             mask = mask & (self.weight > 0)
         return np.flatnonzero(mask)
 
+    @cached_property
+    def profiles(self) -> FloatArray:
+        """Mean features of each domain, shape (n_domains, n_features); 0 for unused domains."""
+        return domain_means(
+            self.features, self.codes, len(self.targets), rows=self.all_rows(), weight=self.weight
+        )
+
     def subsample(self, max_rows: int) -> IntArray:
         """Numbers of all rows, or of a random sample with equally many rows of each domain."""
         rows = self.all_rows()
@@ -111,6 +123,11 @@ class HeadProblem:
         return x
 
 
+def empty_search() -> pd.DataFrame:
+    """Table of a head without a search."""
+    return pd.DataFrame(columns=["n_domains", "n_rows", "nll", "nll_pooled"])
+
+
 @dataclass(frozen=True, eq=False)
 class HeadFit:
     """A fitted head.
@@ -127,12 +144,16 @@ class HeadFit:
         the same for one temperature. Empty without a search.
     n_rows : int
         Number of rows that the head was fitted to.
+    held_out : DataFrame
+        For a head without a search, one row with the columns of ``search``: the NLL of the head
+        on domains that are left out of its fit. Empty with fewer than 3 domains.
     """
 
     head: Callable[[FeatureMatrix], FloatArray]
     parameters: dict[str, Any]
     search: pd.DataFrame
     n_rows: int
+    held_out: pd.DataFrame = field(default_factory=empty_search)
 
 
 def as_floats(x: Array) -> Array:

@@ -6,13 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from domaincal._typing import Array, FeatureMatrix, FloatArray
+from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal.calibrators.heads.block_predictions import predict_blocks
-from domaincal.calibrators.heads.grid_search import empty_search
-from domaincal.calibrators.heads.regression_problem import HeadFit, HeadProblem
+from domaincal.calibrators.heads.grid_search import search_candidates
+from domaincal.calibrators.heads.regression_problem import (
+    JUDGED_FROM,
+    SEARCH_ROWS,
+    HeadFit,
+    HeadProblem,
+    empty_search,
+)
 from domaincal.errors import InputError
 from domaincal.statistics.normal_equations import feature_blocks
 
@@ -35,6 +42,31 @@ class RegressorMap:
 def fit_regressor(problem: HeadProblem, regressor: Any) -> HeadFit:
     """Fit a clone of the regressor to all rows of the used domains."""
     rows = problem.all_rows()
+    head = _fit_rows(problem, regressor, rows)
+    return HeadFit(head, {}, empty_search(), len(rows), _score_held_out(problem, regressor))
+
+
+def _score_held_out(problem: HeadProblem, regressor: Any) -> pd.DataFrame:
+    """NLL of the regressor on held-out domains, fitted to at most ``SEARCH_ROWS`` rows."""
+    if problem.used.sum() < JUDGED_FROM:
+        return empty_search()
+
+    def predict(k: int, train: IntArray, test: IntArray) -> FloatArray:
+        values = _fit_rows(problem, regressor, train)(problem.host_features(test))
+        if not np.isfinite(values).all():
+            raise ValueError("predictions that are not finite have no NLL")
+        return values[:, None]
+
+    try:
+        rows = problem.subsample(SEARCH_ROWS)
+        return search_candidates(problem, rows, [{}], predict, default=0)[1]
+    except ValueError:
+        # Not every regressor can be fitted to a part of the rows, such as neighbours that are more
+        # than these rows. The calibrator is fitted to all rows and needs no score.
+        return empty_search()
+
+
+def _fit_rows(problem: HeadProblem, regressor: Any, rows: IntArray) -> RegressorMap:
     weight = problem.row_weights(rows)
     options = {}
     if weight is not None:
@@ -46,4 +78,4 @@ def fit_regressor(problem: HeadProblem, regressor: Any) -> HeadFit:
         options["sample_weight"] = weight
     features = problem.host_features(rows)
     fitted = clone(regressor).fit(features, problem.row_targets(rows), **options)
-    return HeadFit(RegressorMap(fitted), {}, empty_search(), len(rows))
+    return RegressorMap(fitted)

@@ -1,0 +1,1 @@
+"""Comparison of all calibrators under shift: ``python -m benchmarks.shift --data FOLDER OUT``."""

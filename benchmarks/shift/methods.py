@@ -1,0 +1,50 @@
+"""Methods of the comparison."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import domaincal as dc
+
+#: Sizes of the batches of a new domain; "domain" is all its rows.
+BATCHES = (1, 5, 20, 100, "domain")
+#: Name of the method that has no labels of new domains and is fitted once.
+TS, ORACLE, AUTO, BATCH = "TS", "oracle", "auto", "batch"
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a method is made, and for which batches it is scored.
+
+    ``batches`` is empty for methods whose predictions do not depend on the other rows: they have
+    one score for all sizes. ``make`` gets the size of the batches.
+    """
+
+    make: Callable[[Any], Any]
+    batches: tuple[Any, ...] = ()
+    features: bool = True
+
+
+def _md_ts(**options: Any) -> Any:
+    return dc.MultiDomainTemperatureScaling(**options)
+
+
+TABLE_METHODS = {
+    "MSP": Method(lambda size: dc.MaxSoftmax()),
+    TS: Method(lambda size: dc.TemperatureScaling()),
+    "vector scaling": Method(lambda size: dc.VectorScaling()),
+    "isotonic": Method(lambda size: dc.IsotonicCalibration()),
+    "DAC": Method(lambda size: dc.DAC()),
+    "MD-TS": Method(lambda size: _md_ts()),
+    "MD-TS log T": Method(lambda size: _md_ts(head="ridge", target="log", fit_intercept=True)),
+    "mixture": Method(lambda size: dc.DomainMixtureScaling()),
+    "feature TS": Method(lambda size: dc.FeatureTemperatureScaling()),
+    # A classifier for each batch: smaller batches would take hours.
+    "CPCS": Method(lambda size: dc.CPCS(), (100, "domain")),
+    "TransCal": Method(lambda size: dc.TransCal(), (100, "domain")),
+    "shift-weighted": Method(lambda size: dc.ShiftWeightedScaling(), BATCHES),
+    "batch, logits only": Method(lambda size: dc.BatchTemperatureScaling(), BATCHES, False),
+    BATCH: Method(lambda size: dc.BatchTemperatureScaling(), BATCHES),
+    AUTO: Method(lambda size: dc.AutoCalibration(batch_size=size), BATCHES),
+}
+DRAW_METHODS = {name: TABLE_METHODS[name] for name in (TS, "MD-TS", "MD-TS log T", BATCH, AUTO)}

@@ -1,0 +1,52 @@
+"""Recognise probabilities that are passed as logits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from domaincal._tensors import host_array
+from domaincal._typing import Array
+from domaincal._warnings import warn_caller
+from domaincal.errors import ProbabilitiesWarning
+
+# With fewer rows, logits that happen to sum to 1 are not unlikely enough.
+_MINIMUM_ROWS = 3
+# Rounded probabilities sum to 1 within this: those of bfloat16 within 2**-9.
+_TOLERANCE = 3e-3
+# The first rows tell nearly all logits; the others are read in blocks.
+_FIRST_ROWS = 16
+_BLOCK = 1 << 14
+
+
+def look_like_probabilities(logits: Array) -> bool:
+    """Whether there are at least 3 rows, all of them non-negative with sum 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.array([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]])
+    >>> look_like_probabilities(p), look_like_probabilities(np.log(p))
+    (True, False)
+    """
+    n_rows = len(logits)
+    if n_rows < _MINIMUM_ROWS:
+        return False
+    for start in (0, *range(_FIRST_ROWS, n_rows, _BLOCK)):
+        stop = start + _BLOCK if start else _FIRST_ROWS
+        z = host_array(logits[start:stop])
+        # Comparisons with NaN are false, so that rows with NaN do not count.
+        if not 0 <= z.min() <= z.max() <= 1.0 + _TOLERANCE:
+            return False
+        if not np.abs(z.sum(axis=1, dtype=np.float64) - 1.0).max() < _TOLERANCE:
+            return False
+    return True
+
+
+def warn_of_probabilities(logits: Array) -> None:
+    """Warn if the logits look like probabilities."""
+    if look_like_probabilities(logits):
+        warn_caller(
+            "logits are >= 0 and sum to 1 in each row, as probabilities do: if they are "
+            "probabilities p, pass domaincal.logits_from_probabilities(p) instead.",
+            ProbabilitiesWarning,
+        )

@@ -1,0 +1,116 @@
+"""Learned parts of :class:`BatchTemperatureScaling`: values of the features, map to log T."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from domaincal._typing import Array, FloatArray
+from domaincal.statistics.batch_sums import LOGIT_STATISTICS
+
+#: A statistic that varies less than this is constant.
+SMALLEST_SCALE = 1e-9
+#: Number of values of the features besides the coordinates: norm and spread.
+N_NORMS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureDirections:
+    """Values of the features of a row, whose means describe a batch.
+
+    Attributes
+    ----------
+    mean : array of shape (n_features,)
+        Subtracted from the features.
+    scale : float
+        Divides the centred features.
+    directions : array of shape (n_features, n_directions)
+        First principal directions, scaled so that the coordinates of the calibration rows have
+        variance 1.
+    """
+
+    mean: FloatArray
+    scale: float
+    directions: FloatArray
+
+    def __call__(self, features: Array) -> FloatArray:
+        """Norm, spread over the columns and coordinates of each centred row."""
+        # Features that are not finite give values that are not finite, which the caller reports.
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = (features - self.mean) / self.scale
+            norm = np.sqrt(np.einsum("ij,ij->i", x, x))
+            return np.column_stack([norm, x.std(axis=1), x @ self.directions])
+
+
+@dataclass(frozen=True, eq=False)
+class BatchMap:
+    """Map from the statistics of a batch and its number of rows to log T.
+
+    There is a linear map for each of several sizes of batches. Between two sizes, the values are
+    interpolated linearly in the logarithm of the number of rows; outside, the nearest size counts.
+
+    Attributes
+    ----------
+    sizes : array of shape (n_sizes,)
+        Numbers of rows, in ascending order.
+    mean, scale : arrays of shape (n_sizes, n_statistics)
+        Standardisation of the statistics: ``x = (s - mean) / scale``.
+    coef : array of shape (n_sizes, n_statistics + 1)
+        Coefficients of x, and last of the constant 1. The value is added to ``log_pooled``.
+    log_pooled : float
+        Log of the pooled temperature.
+    low, high : float
+        Limits of log T.
+    error : array of shape (n_sizes,)
+        Standard error of log T for a batch at the usual distance.
+    precision : array of shape (n_sizes, n_statistics + 1, n_statistics + 1)
+        Inverse covariance, up to a factor, by which the distance of a batch is measured:
+        ``x' precision x`` is 1 for a batch at the usual distance.
+    """
+
+    sizes: FloatArray
+    mean: FloatArray
+    scale: FloatArray
+    coef: FloatArray
+    log_pooled: float
+    low: float
+    high: float
+    error: FloatArray
+    precision: FloatArray
+
+    def log_temperature(self, statistics: FloatArray, n: FloatArray) -> FloatArray:
+        """Log T of each batch; ``n`` is its number of rows."""
+        values = np.stack(
+            [self.standardised(k, statistics) @ coef for k, coef in enumerate(self.coef)]
+        )
+        return np.clip(self.log_pooled + self._interpolated(values, n), self.low, self.high)
+
+    def log_error(self, statistics: FloatArray, n: FloatArray) -> FloatArray:
+        """Standard error of log T of each batch; it grows with the distance of the batch."""
+        variances = []
+        for k, error in enumerate(self.error):
+            x = self.standardised(k, statistics)
+            distance = np.einsum("ij,jk,ik->i", x, self.precision[k], x)
+            variances.append(error**2 * np.sqrt(np.maximum(distance, 1.0)))
+        return np.sqrt(self._interpolated(np.stack(variances), n))
+
+    def standardised(self, k: int, statistics: FloatArray) -> FloatArray:
+        """Rows of the linear map of size k: standardised statistics and the constant 1."""
+        x = (statistics - self.mean[k]) / self.scale[k]
+        return np.hstack([x, np.ones((len(x), 1))])
+
+    def _interpolated(self, values: FloatArray, n: FloatArray) -> FloatArray:
+        """Values of shape (n_sizes, n_batches), interpolated to the sizes of the batches."""
+        last = len(self.sizes) - 1
+        position = np.interp(np.log(n), np.log(self.sizes), np.arange(last + 1))
+        below = np.minimum(position.astype(np.int64), max(last - 1, 0))
+        above, batch = np.minimum(below + 1, last), np.arange(len(n))
+        share = position - below
+        return np.asarray(values[below, batch] * (1 - share) + values[above, batch] * share)
+
+
+def n_statistics(directions: FeatureDirections | None) -> int:
+    """Number of statistics of a batch."""
+    n_logits = len(LOGIT_STATISTICS)
+    return n_logits if directions is None else n_logits + N_NORMS + directions.directions.shape[1]

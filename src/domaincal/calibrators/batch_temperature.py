@@ -1,0 +1,247 @@
+"""Batch temperature scaling: one temperature for unlabelled rows that come from one place."""
+
+# Short signatures in help(): annotations stay text.
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from domaincal._tensors import convert_like
+from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
+from domaincal._validation import (
+    check_finite_features,
+    check_option,
+    check_random_state,
+    non_finite_logits_error,
+)
+from domaincal._warnings import warn_caller
+from domaincal.calibrators.base import logits_argument
+from domaincal.calibrators.batch_calibrator import BatchCalibrator
+from domaincal.calibrators.batch_map import BatchMap, FeatureDirections
+from domaincal.calibrators.batch_rows import (
+    DomainRows,
+    batch_statistics,
+    domain_profiles,
+    domain_rows,
+    principal_directions,
+    row_values,
+)
+from domaincal.calibrators.batch_training import (
+    constant_map,
+    error_table,
+    fit_batch_map,
+    resample_batches,
+)
+from domaincal.calibrators.domain_calibrator import DomainCalibrator, DomainFit
+from domaincal.calibrators.feature_inputs import FeatureInputs
+from domaincal.calibrators.inputs import TrainingRows
+from domaincal.data import CalibrationData
+from domaincal.errors import SmallDomainWarning
+from domaincal.statistics.consistent_temperature import consistent_log_temperatures
+from domaincal.statistics.domain_folds import similar_domain_folds
+
+#: Number of domains from which a map is learned.
+MINIMUM_DOMAINS = 3
+# Largest distance of a target from log T_k.
+_REACH = float(np.log(4.0))
+
+
+class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
+    """Temperature of an unlabelled batch of rows from one place, which may be a new domain.
+
+    The fit learns how the temperature of a domain depends on what can be seen without labels:
+    the distribution of the confidences, entropies, margins and spreads of the logits in a batch
+    and, if features are given, where the batch lies among them. It resamples batches of 1 to 1000
+    rows from each domain and fits a Bayesian ridge regression from their statistics to log T for
+    each size. What it takes from each group of statistics, and how far it moves away from one
+    temperature for all rows, is decided by the error on left-out domains. With fewer than three
+    domains it is temperature scaling.
+
+    At prediction, ``domains`` groups the rows into batches; without it, all rows are one batch.
+    The temperature of a row therefore depends on the other rows of its batch: 20 rows are often
+    enough to come close to a temperature that is fitted to labels.
+
+    Parameters
+    ----------
+    batch : {"domain", "row"}, default "domain"
+        What a batch is at prediction. "domain": all rows of a domain, or all rows if no domains
+        are passed. "row": every row is a batch of its own, and its temperature does not depend on
+        other rows.
+    random_state : int, default 0
+        Seed of the resampled batches.
+
+    Attributes
+    ----------
+    temperature_ : float
+        Pooled temperature: one temperature for all rows.
+    domain_temperatures_, domain_standard_errors_ : Series indexed by domain
+        T_k, and the standard error of log T_k (NaN if T_k is at a bound).
+    used_domains_ : array
+        Domains from which the map is learned: at least 10 rows, T_k not at a bound.
+    batch_map_ : callable part
+        Map from the statistics of a batch to log T.
+    batch_errors_ : DataFrame
+        One row for each size of resampled batches: n_rows; error, the root mean square error of
+        log T on left-out domains; pooled_error, the same for the pooled temperature.
+    feature_directions_ : callable part or None
+        Values of the features that are summed; None without features.
+    feature_columns_ : tuple of str or None
+        Names of the features, if the data of the fit had names.
+    n_iter_ : int
+        Number of passes over all rows to fit the T_k.
+    n_classes_ : int
+        Number of classes.
+    class_names_ : tuple of str or None
+        Names of the classes, if the data of the fit had names.
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=10, random_state=0)
+    >>> known, new = dc.split_domains(data, ["domain-3", "domain-5"])
+    >>> calibrator = dc.BatchTemperatureScaling().fit(known)
+    >>> temperatures = calibrator.predict_temperature(new)
+    >>> len(set(temperatures.round(6)))
+    2
+    """
+
+    batch_map_: BatchMap
+    batch_errors_: pd.DataFrame
+    feature_directions_: FeatureDirections | None
+    feature_columns_: tuple[str, ...] | None
+    _single_rows: bool
+
+    def __init__(
+        self, *, batch: Literal["domain", "row"] = "domain", random_state: int = 0
+    ) -> None:
+        self.batch = batch
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check_option(self.batch, "batch", ("domain", "row"))
+        check_random_state(self.random_state)
+
+    def predict_temperature_error(
+        self,
+        logits: ArrayLike | CalibrationData,
+        *,
+        features: ArrayLike | None = None,
+        domains: ArrayLike | None = None,
+    ) -> FloatArray:
+        """Standard error of log T of each row, the same for all rows of a batch.
+
+        It is the root mean square error on left-out domains for batches of this size, and grows
+        for batches further from the domains of the fit than any batch of the fit. NaN if the fit
+        had fewer than three domains: then nothing is known about new ones. The parameters are
+        those of :meth:`predict_proba`.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        z, values = self._check_and_prepare("predict_temperature_error", logits, features, domains)
+        errors = np.array(np.broadcast_to(values[1], len(z)))
+        result: FloatArray = convert_like(errors, logits_argument(logits))
+        return result
+
+    def _learn(self, rows: TrainingRows) -> None:
+        domains = self._fit_domains(rows)
+        # A copy for predictions: the parameter can be changed before the next fit.
+        self._single_rows = self.batch == "row"
+        self._n_features = 0
+        features = None if rows.features is None else self._training_features(rows)
+        # In the order of T_k, so that the names of the domains do not decide what is resampled.
+        order = np.argsort(np.where(domains.used, domains.each.temperature, np.inf), kind="stable")
+        used = order[: domains.used.sum()]
+        chosen = domain_rows(rows.logits, domains.codes, used, rows.weight)
+        self._store_domains(domains)
+        if len(used) < MINIMUM_DOMAINS:
+            _warn_of_few_domains(len(used), self.temperature_)
+            self.feature_directions_ = None
+            self.batch_map_ = constant_map(float(np.log(self.temperature_)))
+            self.batch_errors_ = error_table(self.batch_map_, np.nan)
+            return
+        self.feature_directions_ = (
+            None if features is None else principal_directions(features, chosen)
+        )
+        self._learn_map(rows, features, domains, used, chosen)
+
+    def _learn_map(
+        self,
+        rows: TrainingRows,
+        features: Array | None,
+        domains: DomainFit,
+        used: IntArray,
+        chosen: list[DomainRows],
+    ) -> None:
+        """Fit the map to batches of the chosen rows of the used domains."""
+        values = [
+            row_values(
+                rows.logits, features, one.rows,
+                beta=1.0 / self.temperature_, directions=self.feature_directions_,
+            )
+            for one in chosen
+        ]  # fmt: skip
+        log_temperatures = np.log(domains.each.temperature)
+        targets = consistent_log_temperatures(
+            rows.logits, rows.labels, domains.codes, log_temperatures,
+            reach=_REACH, weight=rows.weight,
+        )  # fmt: skip
+        batches = resample_batches(
+            values, [one.weight for one in chosen], check_random_state(self.random_state)
+        )
+        self.batch_map_, self.batch_errors_ = fit_batch_map(
+            batches,
+            targets=targets[used],
+            log_temperatures=log_temperatures[used],
+            log_pooled=float(np.log(self.temperature_)),
+            folds=similar_domain_folds(domain_profiles(values, chosen)),
+        )
+
+    def _batches(self, domains: ArrayLike | None, n_rows: int) -> tuple[IntArray, int]:
+        if self._single_rows:
+            return np.arange(n_rows), n_rows
+        return super()._batches(domains, n_rows)
+
+    def _batch_values(
+        self, logits: Array, features: ArrayLike | None, codes: IntArray, n_batches: int
+    ) -> tuple[FloatArray, ...]:
+        directions, x = self.feature_directions_, None
+        if directions is not None:
+            x = self._prediction_features(features, len(logits))
+        statistics, n = batch_statistics(
+            logits, x, codes, n_batches, beta=1.0 / self.temperature_, directions=directions
+        )
+        if not np.isfinite(statistics).all():
+            if x is not None:
+                check_finite_features(x)
+            raise non_finite_logits_error(logits)
+        log_t = self.batch_map_.log_temperature(statistics, n)
+        return np.exp(log_t), self.batch_map_.log_error(statistics, n)
+
+    def _batch_temperatures(
+        self, logits: Array, features: ArrayLike | None, codes: IntArray, n_batches: int
+    ) -> FloatArray:
+        return self._batch_values(logits, features, codes, n_batches)[0]
+
+    def _facts(self) -> dict[str, str]:
+        errors = self.batch_errors_.set_index("n_rows")
+        shown = ", ".join(f"{errors.error[n]:.2g} ({n} rows)" for n in (1, 20, 1000))
+        features = "none" if self.feature_directions_ is None else str(self._n_features)
+        return {
+            **super()._facts(),
+            "features": features,
+            "error of log T on left-out domains": shown,
+            "the same for the pooled temperature": f"{errors.pooled_error.iloc[0]:.2g}",
+        }
+
+
+def _warn_of_few_domains(n_domains: int, temperature: float) -> None:
+    warn_caller(
+        f"{n_domains} domains can be used, at least {MINIMUM_DOMAINS} are needed to learn how "
+        "temperatures differ between domains: every row gets the pooled temperature "
+        f"{temperature:.4g}, as in TemperatureScaling.",
+        SmallDomainWarning,
+    )

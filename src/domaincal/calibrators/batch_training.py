@@ -1,0 +1,227 @@
+"""Fit of :class:`BatchMap` to batches that are resampled from the calibration rows.
+
+For each size of batches there are three Bayesian ridge regressions from statistics to log T
+relative to the pooled log T: on the statistics of the logits, on these and the norms of the
+features, on all. No set of statistics is best everywhere. Their predictions are averaged with
+weights inversely proportional to their squared errors on left-out folds of domains. The average is
+multiplied by a factor between 0 (the pooled temperature) and 1, from the same left-out
+predictions. Sum and factor leave one vector of coefficients for each size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+import numpy as np
+import pandas as pd
+
+from domaincal._typing import FloatArray, IntArray
+from domaincal.calibrators.batch_map import N_NORMS, SMALLEST_SCALE, BatchMap
+from domaincal.statistics.batch_sums import LOGIT_STATISTICS, RowStatistics
+from domaincal.statistics.bayesian_ridge import RidgeSums, fit_bayesian_ridge
+
+#: Sizes of the batches that are resampled, and how many of them from each domain.
+BATCHES = {1: 128, 2: 64, 5: 32, 10: 24, 20: 16, 50: 12, 100: 8, 300: 8, 1000: 8}
+#: Limits of log T: this part of the range of the targets beyond it.
+MARGIN = 0.3
+# A domain counts as one observation in the regression of large batches, whose statistics hardly
+# differ, and as 100 / size observations in that of small ones.
+_INDEPENDENT_ROWS = 100
+# The error of a normal prediction: 95% of the absolute differences are below 1.96 times it.
+_COVERAGE, _NORMAL_QUANTILE = 0.95, 1.96
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingBatches:
+    """Statistics of batches of one size, with the domain of each batch."""
+
+    size: int
+    statistics: FloatArray
+    domain: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What the map should predict for each domain, relative to the pooled log T.
+
+    Attributes
+    ----------
+    values : array of shape (n_domains,)
+        Targets of the regression.
+    log_temperatures : array of shape (n_domains,)
+        log T_k, from which errors are measured.
+    low, high : float
+        Limits of predictions.
+    """
+
+    values: FloatArray
+    log_temperatures: FloatArray
+    low: float
+    high: float
+
+
+def resample_batches(
+    rows: list[RowStatistics], weights: list[FloatArray], random: np.random.Generator
+) -> list[TrainingBatches]:
+    """Batches of each size, drawn with replacement from the rows of each domain.
+
+    The rows of a domain are drawn by quantiles of their cumulated weights, so that a weight is the
+    same as a repetition if equal rows are neighbours.
+    """
+    size = np.repeat(list(BATCHES), list(BATCHES.values()))
+    batch = np.repeat(np.arange(len(size)), size)
+    statistics = []
+    for one, weight in zip(rows, weights, strict=True):
+        shares = np.cumsum(weight)
+        drawn = np.searchsorted(shares, random.random(len(batch)) * shares[-1], side="right")
+        drawn = np.minimum(drawn, len(weight) - 1)
+        statistics.append(one.sums(batch, len(size), rows=drawn).statistics())
+    of_domain = np.stack(statistics)
+    return [
+        TrainingBatches(
+            n,
+            of_domain[:, size == n].reshape(-1, of_domain.shape[2]),
+            np.repeat(np.arange(len(rows)), count),
+        )
+        for n, count in BATCHES.items()
+    ]
+
+
+def fit_batch_map(
+    batches: list[TrainingBatches],
+    *,
+    targets: FloatArray,
+    log_temperatures: FloatArray,
+    log_pooled: float,
+    folds: IntArray,
+) -> tuple[BatchMap, pd.DataFrame]:
+    """Fit the map of each size; also return the table of errors on left-out domains.
+
+    Parameters
+    ----------
+    batches : list
+        Batches of each size.
+    targets : array of shape (n_domains,)
+        Target of each domain, a log temperature.
+    log_temperatures : array of shape (n_domains,)
+        log T_k, from which the errors are measured.
+    log_pooled : float
+        Log of the pooled temperature.
+    folds : array of int, shape (n_domains,)
+        Fold of each domain; the domains of a fold are left out together.
+    """
+    ends = np.append(targets, log_pooled)
+    margin = MARGIN * np.ptp(ends)
+    low, high = float(ends.min() - margin), float(ends.max() + margin)
+    relative = Targets(
+        targets - log_pooled, log_temperatures - log_pooled, low - log_pooled, high - log_pooled
+    )
+    fits = [_fit_size(one, relative, folds) for one in batches]
+    mean, scale, coef, error, precision = (np.stack(part) for part in zip(*fits, strict=True))
+    sizes = np.array([one.size for one in batches], np.float64)
+    fitted = BatchMap(sizes, mean, scale, coef, log_pooled, low, high, error, precision)
+    pooled_error = np.sqrt(np.mean(relative.log_temperatures**2))
+    return fitted, error_table(fitted, float(pooled_error))
+
+
+def constant_map(log_pooled: float) -> BatchMap:
+    """Map of every batch to the pooled temperature, with an unknown error."""
+    n = len(LOGIT_STATISTICS)
+    return BatchMap(
+        np.ones(1), np.zeros((1, n)), np.ones((1, n)), np.zeros((1, n + 1)),
+        log_pooled, log_pooled, log_pooled, np.array([np.nan]), np.zeros((1, n + 1, n + 1)),
+    )  # fmt: skip
+
+
+def error_table(fitted: BatchMap, pooled_error: float) -> pd.DataFrame:
+    """Errors of log T on left-out domains, by the number of rows of a batch."""
+    return pd.DataFrame(
+        {"n_rows": fitted.sizes, "error": fitted.error, "pooled_error": pooled_error}
+    )
+
+
+def _fit_size(
+    batches: TrainingBatches, targets: Targets, folds: IntArray
+) -> tuple[FloatArray, ...]:
+    """Standardisation, coefficients, error and precision for batches of one size."""
+    regression = _Regression(batches, targets)
+    of_folds = regression.left_out(folds)
+    squares = np.mean((of_folds - regression.t) ** 2, axis=1)
+    share = 1.0 / np.maximum(squares, np.finfo(np.float64).tiny)
+    share /= share.sum()
+    factor = _factor(share @ of_folds, regression.t, folds[batches.domain])
+
+    coef = factor * (share @ np.stack(regression.coefs()))
+    # Domain by domain: the error of a batch from one new domain.
+    of_domains = factor * (share @ regression.left_out(np.arange(len(folds))))
+    differences = np.abs(of_domains - targets.log_temperatures[batches.domain])
+    error = np.quantile(differences, _COVERAGE) / _NORMAL_QUANTILE
+    return regression.mean, regression.scale, coef, error, regression.precision()
+
+
+class _Regression:
+    """Bayesian ridge regressions on nested sets of statistics, from sums of each domain."""
+
+    def __init__(self, batches: TrainingBatches, targets: Targets) -> None:
+        s = batches.statistics
+        self.mean, scale = s.mean(axis=0), s.std(axis=0)
+        constant = scale <= SMALLEST_SCALE * np.maximum(np.abs(self.mean), 1.0)
+        self.scale = np.where(constant, 1.0, scale)
+        self.x = np.hstack([(s - self.mean) / self.scale, np.ones((len(s), 1))])
+        self.domain = batches.domain
+        self.t = targets.values[batches.domain]
+        self.targets = targets
+        n_domains = len(targets.values)
+        n_batches = len(s) // n_domains
+        weight = np.full(n_batches, max(1.0, _INDEPENDENT_ROWS / batches.size) / n_batches)
+        self.sums = [
+            RidgeSums.from_rows(self.x[self.domain == k], self.t[self.domain == k], weight)
+            for k in range(n_domains)
+        ]
+        n_logits, n_statistics = len(LOGIT_STATISTICS), s.shape[1]
+        ends = sorted({n_logits, min(n_logits + N_NORMS, n_statistics), n_statistics})
+        # The last column is the constant.
+        self.sets = [np.append(np.arange(end), n_statistics) for end in ends]
+
+    def coefs(self, without: IntArray | None = None) -> list[FloatArray]:
+        """Coefficients of all columns for each set, fitted without some domains."""
+        left_out = set() if without is None else set(without.tolist())
+        total = reduce(add, (one for k, one in enumerate(self.sums) if k not in left_out))
+        coefs = []
+        for columns in self.sets:
+            coef = np.zeros(self.x.shape[1])
+            coef[columns] = fit_bayesian_ridge(total.select(columns)).coef
+            coefs.append(coef)
+        return coefs
+
+    def left_out(self, folds: IntArray) -> FloatArray:
+        """Predictions for each set and batch, without the domains of its fold."""
+        out = np.empty((len(self.sets), len(self.t)))
+        for fold in range(folds.max() + 1):
+            own = folds[self.domain] == fold
+            coefs = np.stack(self.coefs(np.flatnonzero(folds == fold)))
+            out[:, own] = coefs @ self.x[own].T
+        return np.clip(out, self.targets.low, self.targets.high)
+
+    def precision(self) -> FloatArray:
+        """Inverse of the Gram matrix, scaled so that ``x' P x`` is at most 1 for these batches."""
+        inverse = np.linalg.pinv(reduce(add, self.sums).gram, hermitian=True)
+        return np.asarray(inverse / np.einsum("ij,jk,ik->i", self.x, inverse, self.x).max())
+
+
+def _factor(predicted: FloatArray, t: FloatArray, fold: IntArray) -> float:
+    """Factor between 0 and 1 of predictions of left-out folds.
+
+    It is the least-squares factor f of the targets on the predictions. A new domain is usually
+    less unlike the others than a whole fold of similar domains: if f is larger than its standard
+    error over the folds, this error is added.
+    """
+    product, square = np.bincount(fold, predicted * t), np.bincount(fold, predicted**2)
+    total = max(float(square.sum()), np.finfo(np.float64).tiny)
+    f = float(product.sum()) / total
+    n_folds = len(product)
+    residual = product - f * square
+    error = float(np.sqrt(residual @ residual * n_folds / (n_folds - 1))) / total
+    return float(np.clip(f + error if f > error else f, 0.0, 1.0))

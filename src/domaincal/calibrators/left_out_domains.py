@@ -1,0 +1,118 @@
+"""Scores of calibrators on domains that are left out of their fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from domaincal._typing import Array, FloatArray, IntArray
+from domaincal.calibrators.batch_rows import (
+    domain_profiles,
+    domain_rows,
+    principal_directions,
+    row_values,
+)
+from domaincal.data import CalibrationData
+from domaincal.data.batches import BatchSize, shuffled_batches
+from domaincal.statistics import BinSums, LabelledRows, fit_temperature
+from domaincal.statistics.domain_folds import similar_domain_folds
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutDomains:
+    """Rows whose domains are left out in turn.
+
+    Attributes
+    ----------
+    logits, labels : arrays of shape (n, n_classes) and (n,)
+    features : array of shape (n, n_features), or None
+    codes : array of shape (n,)
+        Domain of each row.
+    weight : array of shape (n,), or None
+        Weight of each row; none is 0.
+    """
+
+    logits: Array
+    labels: Array
+    features: Array | None
+    codes: IntArray
+    weight: FloatArray | None
+
+    def scores(
+        self,
+        candidates: Mapping[str, Any],
+        *,
+        batch_size: BatchSize,
+        n_bins: int,
+        random: np.random.Generator,
+    ) -> dict[str, pd.DataFrame]:
+        """Scores of each candidate: a frame with ece, excess and nll of each left-out domain.
+
+        The left-out rows are predicted in batches of ``batch_size`` rows of one domain.
+        """
+        folds = self._folds()[self.codes]
+        batches = shuffled_batches(self.codes, batch_size, random)
+        records: dict[str, list[tuple[float, ...]]] = {name: [] for name in candidates}
+        for fold in range(folds.max() + 1):
+            others, left_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+            for name, candidate in candidates.items():
+                fitted = self._fit(candidate, others)
+                records[name] += self._domain_scores(fitted, left_out, batches[left_out], n_bins)
+        return {
+            name: pd.DataFrame(rows, columns=["ece", "excess", "nll"])
+            for name, rows in records.items()
+        }
+
+    def _folds(self) -> IntArray:
+        """Fold of each domain: similar domains are left out together."""
+        pooled = fit_temperature(LabelledRows(self.logits, self.labels, weight=self.weight))
+        domains = np.arange(self.codes.max() + 1)
+        chosen = domain_rows(self.logits, self.codes, domains, self.weight)
+        directions = None
+        if self.features is not None:
+            directions = principal_directions(self.features, chosen)
+        values = [
+            row_values(
+                self.logits, self.features, one.rows,
+                beta=1.0 / float(pooled.temperature[0]), directions=directions,
+            )
+            for one in chosen
+        ]  # fmt: skip
+        return similar_domain_folds(domain_profiles(values, chosen))
+
+    def _fit(self, candidate: Any, rows: IntArray) -> Any:
+        return clone(candidate).fit(
+            self.logits[rows],
+            self.labels[rows],
+            features=None if self.features is None else self.features[rows],
+            domains=self.codes[rows],
+            sample_weight=None if self.weight is None else self.weight[rows],
+        )
+
+    def _domain_scores(
+        self, fitted: Any, rows: IntArray, batches: IntArray, n_bins: int
+    ) -> list[tuple[float, ...]]:
+        """ECE, excess and NLL of each domain among these rows."""
+        data = CalibrationData(
+            self.logits[rows],
+            labels=self.labels[rows],
+            features=None if self.features is None else self.features[rows],
+            domains=batches,
+        )
+        scores = fitted.score_rows(data)
+        hits = self.logits[rows].argmax(axis=1) == self.labels[rows]
+        weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
+        records: list[tuple[float, ...]] = []
+        for domain in np.unique(self.codes[rows]):
+            own = self.codes[rows] == domain
+            sums = BinSums.from_confidences(
+                scores.confidence[own], hits[own], n_bins=n_bins, sample_weight=weight[own]
+            )
+            nll = float(np.average(scores.nll[own], weights=weight[own]))
+            records.append((sums.calibration_error(), sums.excess_error(), nll))
+        return records

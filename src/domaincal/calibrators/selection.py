@@ -1,0 +1,110 @@
+"""Choice among candidates by their scores on left-out domains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import scipy.stats
+
+from domaincal._typing import FloatArray
+from domaincal.data.batches import BatchSize
+
+#: Columns of a table of a selection.
+COLUMNS = (
+    "method", "n_domains", "ece", "excess", "nll", "difference", "low", "high", "chosen",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """How a calibrator was chosen: the table of the candidates, and the size of the batches.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row for each candidate; see ``AutoCalibration.selection_``.
+    batch_size : int or "domain"
+        Rows that are predicted together.
+    """
+
+    table: pd.DataFrame
+    batch_size: BatchSize
+
+    def lines(self) -> list[str]:
+        """The candidates with their scores, and the choice, as lines of text."""
+        if self.table.empty:
+            return ["too few domains to leave any out: nothing is known about new domains"]
+        used = {1: "row by row", "domain": "whole domains"}
+        batches = used.get(self.batch_size, f"batches of {self.batch_size} rows")
+        records = self.table.to_dict("records")
+        width = max(len(one["method"]) for one in records)
+        candidates = [
+            f"  {one['method']:{width}}  ECE {100 * one['ece']:.1f}%, "
+            f"excess {100 * one['excess']:.1f}%, NLL {one['nll']:.3f}"
+            for one in records
+        ]
+        first = f"left-out domains ({records[0]['n_domains']}, {batches}):"
+        return [first, *candidates, self._verdict()]
+
+    def _verdict(self) -> str:
+        reference, *_ = records = self.table.to_dict("records")
+        chosen = next(one for one in records if one["chosen"])
+        if chosen is reference:
+            return f"{chosen['method']} kept: no candidate is surely better on new domains"
+        difference, low, high = (100 * chosen[name] for name in ("difference", "low", "high"))
+        return (
+            f"{chosen['method']} chosen: excess {difference:+.1f} points to "
+            f"{reference['method']} (95% interval {low:+.1f} to {high:+.1f})"
+        )
+
+
+def choose(scores: dict[str, pd.DataFrame], reference: str) -> pd.DataFrame:
+    """Table of a selection.
+
+    ``scores`` holds, for each candidate, a frame with the columns ece, excess and nll and one row
+    for each left-out domain. The candidate with the lowest mean excess is chosen if it is surely
+    better than the reference, and otherwise the reference.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> ts = pd.DataFrame({"ece": [0.2, 0.3, 0.25], "excess": [0.2, 0.3, 0.25], "nll": [1.0] * 3})
+    >>> table = choose({"ts": ts, "half": ts / 2}, "ts")
+    >>> table.loc[table["chosen"], "method"].tolist()
+    ['half']
+    """
+    records = []
+    for method, frame in scores.items():
+        difference = (frame["excess"] - scores[reference]["excess"]).to_numpy()
+        low, high = paired_interval(difference)
+        means = frame[["ece", "excess", "nll"]].mean()
+        records.append((method, len(frame), *means, difference.mean(), low, high, False))
+    table = pd.DataFrame(records, columns=list(COLUMNS))
+    best = int(table["excess"].argmin())
+    first = int(table.index[table["method"] == reference][0])
+    surely = table["high"][best] < 0 and table["nll"][best] <= table["nll"][first]
+    table.loc[best if surely else first, "chosen"] = True
+    return table
+
+
+def paired_interval(differences: FloatArray) -> tuple[float, float]:
+    """95% t-interval of the mean of paired differences; infinite with one difference.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in paired_interval(np.array([1.0, 2.0, 3.0]))]
+    [-0.484, 4.484]
+    """
+    n = len(differences)
+    if n < 2:
+        return -np.inf, np.inf
+    mean = float(np.mean(differences))
+    half = float(scipy.stats.t.ppf(0.975, n - 1) * np.std(differences, ddof=1) / np.sqrt(n))
+    return mean - half, mean + half
+
+
+def empty_table() -> pd.DataFrame:
+    """Table without candidates."""
+    return pd.DataFrame(columns=list(COLUMNS))
