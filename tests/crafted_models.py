@@ -10,7 +10,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from domaincal._tensor_files import read_tensors
-from domaincal.calibrators.model_encoding import checksum
+from domaincal.calibrators.files.model_encoding import checksum
 
 Tensors = dict[str, np.ndarray]
 

@@ -5,7 +5,7 @@ import pandas as pd
 
 from benchmarks.shift.methods import AUTO, BATCH, BATCHES, ORACLE, TS
 from benchmarks.shift.scores import ANY
-from domaincal.calibrators.selection import paired_interval
+from domaincal.calibrators.choice.selection import paired_interval
 
 CELL = ["data", "partition", "seed"]
 #: A smaller distance of TS from the oracle is reported, but not divided by.

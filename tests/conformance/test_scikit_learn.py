@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import domaincal as dc
-from domaincal.calibrators.batch_calibrator import BatchCalibrator
+from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
 from support import CALIBRATORS, fit, small_domains
 
 # The checks call fit(X, y) and predict(X) only: these calibrators derive the rest from X.

@@ -15,7 +15,7 @@ import domaincal as dc
 import support
 from crafted_models import ENTRIES
 from domaincal._tensor_files import tensor_checksum
-from domaincal.calibrators.model_encoding import checksum
+from domaincal.calibrators.files.model_encoding import checksum
 from domaincal.errors import FileFormatError
 from domaincal.evaluation.protocols import split_rows
 from domaincal.experiments import result_cache

@@ -200,7 +200,7 @@ def _make_method(rng: random.Random, folder: Path) -> tuple[str, bool]:
 
 def _check_method(case: tuple[str, bool]) -> None:
     from domaincal._specs import Spec, split_specs
-    from domaincal.calibrators.registry import calibrator_from_spec
+    from domaincal.calibrators.files.registry import calibrator_from_spec
     from domaincal.experiments.methods import Method
 
     text, is_experiment = case

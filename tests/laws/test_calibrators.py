@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import domaincal as dc
-from domaincal.calibrators.batch_calibrator import BatchCalibrator
+from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
 from domaincal.statistics import blocks, normal_equations
 from support import (
     CALIBRATORS,

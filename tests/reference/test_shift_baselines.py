@@ -9,12 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NearestNeighbors
 
 import domaincal as dc
-from domaincal.calibrators import vector_scaling
-from domaincal.calibrators.density_aware import NeighbourDistance, normalised
-from domaincal.calibrators.density_ratio import DensityRatio
+from domaincal.calibrators.baselines import vector_scaling
+from domaincal.calibrators.baselines.density_aware import NeighbourDistance, normalised
+from domaincal.calibrators.baselines.density_ratio import DensityRatio
+from domaincal.calibrators.baselines.transcal import LAMBDAS, weighted_accuracy
+from domaincal.calibrators.baselines.vector_scaling import PenalisedLoss
 from domaincal.calibrators.inputs import TrainingRows
-from domaincal.calibrators.transcal import LAMBDAS, weighted_accuracy
-from domaincal.calibrators.vector_scaling import PenalisedLoss
 from support import fit, small_domains
 
 SHIFT = 1.5

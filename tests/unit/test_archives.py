@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import domaincal as dc
-from domaincal.calibrators import model_file
+from domaincal.calibrators.files import model_file
 from domaincal.io import store_meta
 
 ARCHIVES = sorted(p for p in (Path(__file__).parents[1] / "archives").glob("v*"))

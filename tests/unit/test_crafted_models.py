@@ -14,8 +14,8 @@ from safetensors.numpy import save_file
 
 import domaincal as dc
 from crafted_models import altered_models, read_model, write_model
-from domaincal.calibrators import learned_state
 from domaincal.calibrators.base import Calibrator
+from domaincal.calibrators.files import learned_state
 from domaincal.calibrators.heads.kernel_ridge import GaussianKernel, KernelMap
 from domaincal.calibrators.score_maps import LineMap
 from support import CALIBRATORS, fit, small_domains
@@ -155,7 +155,7 @@ _BOMBS = {
 _LOAD_IN_LITTLE_MEMORY = """
 import resource, sys
 import domaincal as dc
-import domaincal.calibrators.model_file
+import domaincal.calibrators.files.model_file
 dc.load(sys.argv[1])  # all imports
 size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + 500 * 10**6
 resource.setrlimit(resource.RLIMIT_AS, (size, size))

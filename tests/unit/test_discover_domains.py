@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import domaincal as dc
-from domaincal.calibrators import domain_discovery
-from domaincal.calibrators.row_clusters import RowClusters
+from domaincal.calibrators.features import domain_discovery
+from domaincal.calibrators.features.row_clusters import RowClusters
 from support import small_domains
 
 DATA = small_domains(n_domains=6)

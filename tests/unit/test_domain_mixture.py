@@ -6,9 +6,9 @@ from scipy.special import softmax
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import domaincal as dc
-from domaincal.calibrators import domain_posterior
-from domaincal.calibrators.domain_posterior import DomainPosterior, DomainSample, _Gaussians
-from domaincal.calibrators.feature_projection import FeatureProjection
+from domaincal.calibrators.features.feature_projection import FeatureProjection
+from domaincal.calibrators.mixture import domain_posterior
+from domaincal.calibrators.mixture.domain_posterior import DomainPosterior, DomainSample, _Gaussians
 from support import fit, small_domains, temperatures
 
 DATA = small_domains(n_domains=8)

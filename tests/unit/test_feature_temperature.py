@@ -6,9 +6,9 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 import domaincal as dc
-from domaincal.calibrators import feature_temperature
-from domaincal.calibrators.feature_temperature import _limits
-from domaincal.calibrators.joint_temperature_fit import JointRows
+from domaincal.calibrators.features import feature_temperature
+from domaincal.calibrators.features.feature_temperature import _limits
+from domaincal.calibrators.features.joint_temperature_fit import JointRows
 from support import fit, small_domains, temperatures
 
 DATA = small_domains(n_domains=8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import domaincal as dc
-from domaincal.calibrators.density_ratio import DensityRatio
+from domaincal.calibrators.baselines.density_ratio import DensityRatio
 from support import CALIBRATORS, fit, given, small_domains, temperatures
 
 DATA = small_domains()

@@ -6,8 +6,8 @@ import pytest
 from scipy.optimize import minimize
 
 import domaincal as dc
-from domaincal.calibrators.shift_weighted import estimate_shares
-from domaincal.calibrators.weighted_temperature import SlopeTable
+from domaincal.calibrators.mixture.shift_weighted import estimate_shares
+from domaincal.calibrators.mixture.weighted_temperature import SlopeTable
 from domaincal.statistics import LabelledRows, fit_temperature
 from support import fit, given, small_domains, temperatures
 

@@ -21,6 +21,7 @@ from domaincal._validation import (
     check_sample_weight,
     warn_of_probabilities,
 )
+from domaincal.calibrators.choice.selection import Selection
 from domaincal.calibrators.inputs import (
     Inputs,
     TrainingRows,
@@ -30,7 +31,6 @@ from domaincal.calibrators.inputs import (
 )
 from domaincal.calibrators.notebook_view import notebook_view
 from domaincal.calibrators.predictions import Predictions, RowScores, proper_scores
-from domaincal.calibrators.selection import Selection
 from domaincal.calibrators.softmax import confidences_at, probabilities_at
 from domaincal.data import CalibrationData
 from domaincal.data.fingerprint import fingerprint
@@ -256,7 +256,7 @@ class Calibrator(BaseEstimator, ABC):
 
         An existing file is replaced atomically.
         """
-        from domaincal.calibrators.model_file import save_calibrator
+        from domaincal.calibrators.files.model_file import save_calibrator
 
         save_calibrator(self, path)
 

@@ -21,7 +21,7 @@ METHODS_HELP = (
 def parse_method(text: str) -> Any:
     """Calibrator of a method; a wrong name or parameter is wrong usage."""
     from domaincal._specs import Spec
-    from domaincal.calibrators.registry import calibrator_from_spec
+    from domaincal.calibrators.files.registry import calibrator_from_spec
     from domaincal.errors import InputError
 
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from domaincal._specs import Spec
 from domaincal.calibrators import DomainTemperatureScaling, MultiDomainTemperatureScaling
-from domaincal.calibrators.registry import METHODS, calibrator_from_spec, set_parameters
+from domaincal.calibrators.files.registry import METHODS, calibrator_from_spec, set_parameters
 from domaincal.errors import InputError
 from domaincal.experiments.user_code import code_digest, load_object
 

@@ -18,9 +18,9 @@ from domaincal._validation import (
 )
 from domaincal._warnings import warn_caller
 from domaincal.calibrators.base import logits_argument
-from domaincal.calibrators.batch_calibrator import BatchCalibrator
-from domaincal.calibrators.batch_map import BatchMap, FeatureDirections
-from domaincal.calibrators.batch_rows import (
+from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
+from domaincal.calibrators.batch.batch_map import BatchMap, FeatureDirections
+from domaincal.calibrators.batch.batch_rows import (
     DomainRows,
     batch_statistics,
     domain_profiles,
@@ -28,14 +28,14 @@ from domaincal.calibrators.batch_rows import (
     principal_directions,
     row_values,
 )
-from domaincal.calibrators.batch_training import (
+from domaincal.calibrators.batch.batch_training import (
     constant_map,
     error_table,
     fit_batch_map,
     resample_batches,
 )
 from domaincal.calibrators.domain_calibrator import DomainCalibrator, DomainFit
-from domaincal.calibrators.feature_inputs import FeatureInputs
+from domaincal.calibrators.features.feature_inputs import FeatureInputs
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.data import CalibrationData
 from domaincal.errors import SmallDomainWarning

@@ -12,7 +12,7 @@ from scipy.special import expit
 from domaincal._tensors import host_array
 from domaincal._typing import Array, FloatArray
 from domaincal._validation import non_finite_features_error
-from domaincal.calibrators.feature_projection import FeatureProjection
+from domaincal.calibrators.features.feature_projection import FeatureProjection
 from domaincal.calibrators.heads import LARGEST_FEATURE
 from domaincal.calibrators.heads.regression_problem import as_floats
 

@@ -6,21 +6,21 @@ from typing import Any
 
 from domaincal._specs import Spec, json_value
 from domaincal.calibrators.base import Calibrator
-from domaincal.calibrators.batch_temperature import BatchTemperatureScaling
+from domaincal.calibrators.baselines.cpcs import CPCS
+from domaincal.calibrators.baselines.density_aware import DAC
+from domaincal.calibrators.baselines.transcal import TransCal
+from domaincal.calibrators.baselines.vector_scaling import VectorScaling
+from domaincal.calibrators.batch.batch_temperature import BatchTemperatureScaling
 from domaincal.calibrators.bayesian_binning import BayesianBinning
-from domaincal.calibrators.cpcs import CPCS
-from domaincal.calibrators.density_aware import DAC
-from domaincal.calibrators.domain_mixture import DomainMixtureScaling
 from domaincal.calibrators.domain_temperature import DomainTemperatureScaling
-from domaincal.calibrators.feature_temperature import FeatureTemperatureScaling
+from domaincal.calibrators.features.feature_temperature import FeatureTemperatureScaling
 from domaincal.calibrators.histogram_binning import HistogramBinning
 from domaincal.calibrators.isotonic import IsotonicCalibration
 from domaincal.calibrators.max_softmax import MaxSoftmax
+from domaincal.calibrators.mixture.domain_mixture import DomainMixtureScaling
+from domaincal.calibrators.mixture.shift_weighted import ShiftWeightedScaling
 from domaincal.calibrators.multi_domain import MultiDomainTemperatureScaling
-from domaincal.calibrators.shift_weighted import ShiftWeightedScaling
 from domaincal.calibrators.temperature import TemperatureScaling
-from domaincal.calibrators.transcal import TransCal
-from domaincal.calibrators.vector_scaling import VectorScaling
 from domaincal.errors import InputError
 
 #: Classes by short name, as on the command line and in TOML files.

@@ -10,16 +10,16 @@ import pandas as pd
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_count, check_random_state, non_finite_features_error
 from domaincal.calibrators.domain_calibrator import DomainCalibrator, DomainFit
-from domaincal.calibrators.domain_posterior import (
+from domaincal.calibrators.features.feature_inputs import FeatureInputs
+from domaincal.calibrators.head_warnings import warn_of_no_domain
+from domaincal.calibrators.inputs import TrainingRows
+from domaincal.calibrators.mixture.domain_posterior import (
     DomainPosterior,
     DomainSample,
     PosteriorFit,
     empty_search,
     warn_of_sample,
 )
-from domaincal.calibrators.feature_inputs import FeatureInputs
-from domaincal.calibrators.head_warnings import warn_of_no_domain
-from domaincal.calibrators.inputs import TrainingRows
 from domaincal.statistics import LabelledRows
 from domaincal.statistics.blas_threads import one_blas_thread
 

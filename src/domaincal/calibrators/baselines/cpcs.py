@@ -7,9 +7,9 @@ from scipy.optimize import brentq
 
 from domaincal._tensors import host_array
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
+from domaincal.calibrators.baselines.source_calibrator import SourceCalibrator
 from domaincal.calibrators.heads.regression_problem import as_floats
 from domaincal.calibrators.inputs import TrainingRows
-from domaincal.calibrators.source_calibrator import SourceCalibrator
 from domaincal.statistics.blocks import row_blocks
 
 # Temperatures from which the search for the minimum starts, evenly spaced in log T.

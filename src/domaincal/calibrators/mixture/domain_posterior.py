@@ -12,7 +12,7 @@ import scipy.linalg
 
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._warnings import warn_caller
-from domaincal.calibrators.feature_projection import FeatureProjection
+from domaincal.calibrators.features.feature_projection import FeatureProjection
 from domaincal.errors import InputError, SubsampleWarning
 from domaincal.statistics import LabelledRows
 from domaincal.statistics.domain_folds import similar_domain_folds

@@ -14,11 +14,11 @@ from domaincal._validation import (
     check_finite_features,
     check_random_state,
 )
-from domaincal.calibrators.batch_calibrator import BatchCalibrator
-from domaincal.calibrators.density_ratio import DensityRatio
-from domaincal.calibrators.domain_posterior import sample_rows, warn_of_sample
-from domaincal.calibrators.feature_inputs import FeatureInputs
+from domaincal.calibrators.baselines.density_ratio import DensityRatio
+from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
+from domaincal.calibrators.features.feature_inputs import FeatureInputs
 from domaincal.calibrators.inputs import TrainingRows
+from domaincal.calibrators.mixture.domain_posterior import sample_rows, warn_of_sample
 from domaincal.calibrators.temperature import fit_pooled_temperature
 from domaincal.statistics.temperature_solver import TEMPERATURE_BOUNDS
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
-from domaincal.calibrators.domain_posterior import (
+from domaincal.calibrators.mixture.domain_posterior import (
     DomainSample,
     PosteriorFit,
     fit_domain_posterior,
     select_rows,
 )
-from domaincal.calibrators.posterior_calibrator import PosteriorCalibrator
+from domaincal.calibrators.mixture.posterior_calibrator import PosteriorCalibrator
 from domaincal.statistics import LabelledRows
 
 

@@ -10,18 +10,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_domains, check_logits
-from domaincal.calibrators.batch_calibrator import BatchCalibrator
+from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
 from domaincal.calibrators.domain_calibrator import DomainFit
-from domaincal.calibrators.domain_posterior import (
+from domaincal.calibrators.inputs import TrainingRows, order_features, unpack_arguments
+from domaincal.calibrators.mixture.domain_posterior import (
     Criterion,
     DomainSample,
     PosteriorFit,
     fit_domain_posterior,
     select_rows,
 )
-from domaincal.calibrators.inputs import TrainingRows, order_features, unpack_arguments
-from domaincal.calibrators.posterior_calibrator import PosteriorCalibrator
-from domaincal.calibrators.weighted_temperature import SlopeTable
+from domaincal.calibrators.mixture.posterior_calibrator import PosteriorCalibrator
+from domaincal.calibrators.mixture.weighted_temperature import SlopeTable
 from domaincal.data import CalibrationData
 from domaincal.statistics import LabelledRows
 

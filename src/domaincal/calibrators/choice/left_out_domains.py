@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from domaincal._typing import Array, FloatArray, IntArray
-from domaincal.calibrators.batch_rows import (
+from domaincal.calibrators.batch.batch_rows import (
     domain_profiles,
     domain_rows,
     principal_directions,

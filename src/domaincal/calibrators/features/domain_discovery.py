@@ -18,8 +18,8 @@ from domaincal._validation import (
     check_random_state,
     check_real_array,
 )
-from domaincal.calibrators.feature_projection import FeatureProjection
-from domaincal.calibrators.row_clusters import RowClusters
+from domaincal.calibrators.features.feature_projection import FeatureProjection
+from domaincal.calibrators.features.row_clusters import RowClusters
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
 from domaincal.statistics import LabelledRows, fit_temperature

@@ -19,10 +19,10 @@ from domaincal._files import decoding
 from domaincal._tensor_files import parse_header, read_tensors, write_tensors
 from domaincal._typing import Array
 from domaincal.calibrators.base import Calibrator
+from domaincal.calibrators.files.learned_state import check_state, learned_values
+from domaincal.calibrators.files.model_encoding import checksum, decode, encode
+from domaincal.calibrators.files.registry import METHODS
 from domaincal.calibrators.heads import RegressorMap
-from domaincal.calibrators.learned_state import check_state, learned_values
-from domaincal.calibrators.model_encoding import checksum, decode, encode
-from domaincal.calibrators.registry import METHODS
 from domaincal.errors import FileFormatError, InputError
 
 FORMAT = "domaincal calibrator"

@@ -23,13 +23,13 @@ from domaincal._validation import (
 )
 from domaincal._warnings import handle_warnings, warn_caller
 from domaincal.calibrators.base import Calibrator, RowValues, TemperatureCalibrator
-from domaincal.calibrators.batch_temperature import BatchTemperatureScaling
-from domaincal.calibrators.domain_mixture import DomainMixtureScaling
-from domaincal.calibrators.domain_posterior import sample_rows
-from domaincal.calibrators.feature_temperature import FeatureTemperatureScaling
+from domaincal.calibrators.batch.batch_temperature import BatchTemperatureScaling
+from domaincal.calibrators.choice.left_out_domains import LeftOutDomains
+from domaincal.calibrators.choice.selection import Selection, choose, empty_table
+from domaincal.calibrators.features.feature_temperature import FeatureTemperatureScaling
 from domaincal.calibrators.inputs import Inputs, TrainingRows
-from domaincal.calibrators.left_out_domains import LeftOutDomains
-from domaincal.calibrators.selection import Selection, choose, empty_table
+from domaincal.calibrators.mixture.domain_mixture import DomainMixtureScaling
+from domaincal.calibrators.mixture.domain_posterior import sample_rows
 from domaincal.calibrators.temperature import TemperatureScaling
 from domaincal.data.batches import BatchSize, check_batch_size
 from domaincal.errors import InputError, SmallDomainWarning

@@ -10,7 +10,7 @@ import pandas as pd
 
 from domaincal._typing import Array
 from domaincal._validation import check_names, check_option
-from domaincal.calibrators.selection import COLUMNS as SELECTION_COLUMNS
+from domaincal.calibrators.choice.selection import COLUMNS as SELECTION_COLUMNS
 from domaincal.calibrators.temperature_target import TARGETS, TEMPERATURE_RANGE
 from domaincal.data.batches import check_batch_size
 

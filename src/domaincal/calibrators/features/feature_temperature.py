@@ -14,12 +14,16 @@ from domaincal._validation import (
     non_finite_features_error,
 )
 from domaincal.calibrators.base import TemperatureCalibrator
-from domaincal.calibrators.domain_posterior import sample_rows, warn_of_sample, weighted_rows
-from domaincal.calibrators.feature_inputs import FeatureInputs
-from domaincal.calibrators.feature_projection import FeatureProjection
+from domaincal.calibrators.features.feature_inputs import FeatureInputs
+from domaincal.calibrators.features.feature_projection import FeatureProjection
+from domaincal.calibrators.features.joint_temperature_fit import JointRows
+from domaincal.calibrators.features.row_clusters import RowClusters
 from domaincal.calibrators.inputs import TrainingRows
-from domaincal.calibrators.joint_temperature_fit import JointRows
-from domaincal.calibrators.row_clusters import RowClusters
+from domaincal.calibrators.mixture.domain_posterior import (
+    sample_rows,
+    warn_of_sample,
+    weighted_rows,
+)
 from domaincal.calibrators.temperature import fit_pooled_temperature
 from domaincal.calibrators.temperature_target import TemperatureTarget
 from domaincal.statistics import LinearMap, TemperatureFit

@@ -12,7 +12,7 @@ import pandas as pd
 from domaincal._tensor_files import tensor_checksum
 from domaincal._typing import Array
 from domaincal.calibrators.base import Calibrator
-from domaincal.calibrators.learned_state import TABLE, learned_values
+from domaincal.calibrators.files.learned_state import TABLE, learned_values
 from domaincal.errors import InputError
 
 # Dataclasses that a file may contain. The table is fixed: a file cannot import anything else.

@@ -10,9 +10,9 @@ from scipy.optimize import brentq
 from domaincal._tensors import host_array
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_finite_logits
+from domaincal.calibrators.baselines.source_calibrator import SourceCalibrator
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.softmax import confidences_at, top_scores
-from domaincal.calibrators.source_calibrator import SourceCalibrator
 from domaincal.errors import InputError
 
 #: Candidates for lambda, the power of the weights.

@@ -13,30 +13,30 @@ import pandas as pd
 
 from domaincal._validation.rows import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from domaincal.calibrators.base import Calibrator
-from domaincal.calibrators.batch_map import (
+from domaincal.calibrators.baselines.cpcs import CPCS
+from domaincal.calibrators.baselines.density_aware import DAC, NeighbourDistance
+from domaincal.calibrators.baselines.density_ratio import (
+    LARGEST_SCALE,
+    LARGEST_STANDARDISED,
+    DensityRatio,
+)
+from domaincal.calibrators.baselines.source_calibrator import SourceCalibrator
+from domaincal.calibrators.baselines.transcal import TransCal
+from domaincal.calibrators.baselines.vector_scaling import VectorScaling
+from domaincal.calibrators.batch.batch_map import (
     SMALLEST_SCALE,
     BatchMap,
     FeatureDirections,
     n_statistics,
 )
-from domaincal.calibrators.batch_temperature import BatchTemperatureScaling
+from domaincal.calibrators.batch.batch_temperature import BatchTemperatureScaling
 from domaincal.calibrators.bayesian_binning import BayesianBinning
-from domaincal.calibrators.cpcs import CPCS
-from domaincal.calibrators.density_aware import DAC, NeighbourDistance
-from domaincal.calibrators.density_ratio import (
-    LARGEST_SCALE,
-    LARGEST_STANDARDISED,
-    DensityRatio,
-)
+from domaincal.calibrators.choice.selection import Selection
 from domaincal.calibrators.domain_calibrator import DomainCalibrator
-from domaincal.calibrators.domain_posterior import DomainPosterior
-from domaincal.calibrators.feature_inputs import FeatureInputs
-from domaincal.calibrators.feature_projection import FeatureProjection
-from domaincal.calibrators.feature_temperature import FeatureTemperatureScaling
-from domaincal.calibrators.heads import LARGEST_FEATURE, KernelMap, NeighbourMap
-from domaincal.calibrators.histogram_binning import HistogramBinning
-from domaincal.calibrators.isotonic import IsotonicCalibration
-from domaincal.calibrators.learned_checks import (
+from domaincal.calibrators.features.feature_inputs import FeatureInputs
+from domaincal.calibrators.features.feature_projection import FeatureProjection
+from domaincal.calibrators.features.feature_temperature import FeatureTemperatureScaling
+from domaincal.calibrators.files.learned_checks import (
     Check,
     Sizes,
     array,
@@ -59,18 +59,18 @@ from domaincal.calibrators.learned_checks import (
     temperature,
     text,
 )
+from domaincal.calibrators.heads import LARGEST_FEATURE, KernelMap, NeighbourMap
+from domaincal.calibrators.histogram_binning import HistogramBinning
+from domaincal.calibrators.isotonic import IsotonicCalibration
 from domaincal.calibrators.max_softmax import MaxSoftmax
+from domaincal.calibrators.mixture.domain_posterior import DomainPosterior
+from domaincal.calibrators.mixture.posterior_calibrator import PosteriorCalibrator
+from domaincal.calibrators.mixture.shift_weighted import ShiftWeightedScaling
+from domaincal.calibrators.mixture.weighted_temperature import SlopeTable
 from domaincal.calibrators.multi_domain import MultiDomainTemperatureScaling
-from domaincal.calibrators.posterior_calibrator import PosteriorCalibrator
 from domaincal.calibrators.score_maps import AveragedSteps, LineMap, StepMap
-from domaincal.calibrators.selection import Selection
-from domaincal.calibrators.shift_weighted import ShiftWeightedScaling
-from domaincal.calibrators.source_calibrator import SourceCalibrator
 from domaincal.calibrators.temperature import TemperatureScaling
 from domaincal.calibrators.temperature_target import TEMPERATURE_RANGE, TemperatureTarget
-from domaincal.calibrators.transcal import TransCal
-from domaincal.calibrators.vector_scaling import VectorScaling
-from domaincal.calibrators.weighted_temperature import SlopeTable
 from domaincal.statistics import LinearMap
 
 

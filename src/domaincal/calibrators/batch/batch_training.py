@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from domaincal._typing import FloatArray, IntArray
-from domaincal.calibrators.batch_map import N_NORMS, SMALLEST_SCALE, BatchMap
+from domaincal.calibrators.batch.batch_map import N_NORMS, SMALLEST_SCALE, BatchMap
 from domaincal.statistics.batch_sums import LOGIT_STATISTICS, RowStatistics
 from domaincal.statistics.bayesian_ridge import RidgeSums, fit_bayesian_ridge
 

@@ -16,11 +16,11 @@ from domaincal._validation import (
     non_finite_features_error,
 )
 from domaincal.calibrators.base import TemperatureCalibrator
-from domaincal.calibrators.feature_inputs import FeatureInputs
+from domaincal.calibrators.baselines.source_calibrator import sample_training_rows
+from domaincal.calibrators.features.feature_inputs import FeatureInputs
 from domaincal.calibrators.heads.block_predictions import predict_blocks
 from domaincal.calibrators.heads.regression_problem import as_floats
 from domaincal.calibrators.inputs import TrainingRows
-from domaincal.calibrators.source_calibrator import sample_training_rows
 from domaincal.calibrators.temperature import fit_pooled_temperature
 from domaincal.statistics import LabelledRows, TemperatureFit
 from domaincal.statistics.blas_threads import one_blas_thread

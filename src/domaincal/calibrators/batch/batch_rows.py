@@ -15,7 +15,7 @@ import scipy.linalg
 
 from domaincal._tensors import host_array
 from domaincal._typing import Array, FloatArray, IntArray
-from domaincal.calibrators.batch_map import FeatureDirections
+from domaincal.calibrators.batch.batch_map import FeatureDirections
 from domaincal.kernels.numpy_kernels import row_statistics
 from domaincal.statistics.batch_sums import BatchSums, RowStatistics
 from domaincal.statistics.blocks import row_blocks

@@ -1,0 +1,3 @@
+"""Published methods to compare with."""
+
+from __future__ import annotations

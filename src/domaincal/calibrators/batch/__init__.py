@@ -1,0 +1,3 @@
+"""One temperature for an unlabelled batch."""
+
+from __future__ import annotations

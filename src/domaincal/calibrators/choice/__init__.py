@@ -1,0 +1,3 @@
+"""Choice among calibrators by left-out domains."""
+
+from __future__ import annotations

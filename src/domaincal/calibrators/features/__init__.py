@@ -1,0 +1,3 @@
+"""Calibrators of features without domains, and domains from features."""
+
+from __future__ import annotations

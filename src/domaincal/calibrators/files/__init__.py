@@ -1,0 +1,3 @@
+"""Model files, the table of learned values, and the names of the calibrators."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Mixtures of the temperatures of known domains."""
+
+from __future__ import annotations
