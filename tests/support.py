@@ -114,7 +114,7 @@ SCORE_MAPS = tuple(n for n in CALIBRATORS if n.startswith(("histogram", "isotoni
 #: Names of the calibrators that fit many candidates.
 SLOW_TO_FIT = ("md-ts-huber", "md-ts-huber-intercept", "md-ts-krr", "md-ts-krr-intercept",
                "md-ts-krr-nystroem", "md-ts-knn", "md-ts-knn-logits", "shift-weighted",
-               "feature-ts")  # fmt: skip
+               "feature-ts", "batch")  # fmt: skip
 
 
 def given(data: dc.CalibrationData) -> dict[str, object]:
@@ -125,6 +125,24 @@ def given(data: dc.CalibrationData) -> dict[str, object]:
 def fit(calibrator: object, data: dc.CalibrationData, **options: object) -> object:
     """Fit to all arrays of the data, passed one by one."""
     return calibrator.fit(data.logits, data.labels, **given(data), **options)  # type: ignore[attr-defined]
+
+
+def fit_without_features(calibrator: object, data: dc.CalibrationData) -> object:
+    """Fit to logits, labels and domains."""
+    return calibrator.fit(data.logits, data.labels, domains=data.domains)  # type: ignore[attr-defined]
+
+
+#: Models with other learned values than those of CALIBRATORS, as functions of the data.
+FURTHER_MODELS = {
+    "batch-row": lambda data: fit(dc.BatchTemperatureScaling(batch="row"), data),
+    "batch-logits": lambda data: fit_without_features(dc.BatchTemperatureScaling(), data),
+    "chosen": lambda data: fit(dc.AutoCalibration(batch_size=20), data),
+}
+
+
+def fitted_model(name: str, data: dc.CalibrationData) -> object:
+    """Fitted calibrator of a name of CALIBRATORS or FURTHER_MODELS."""
+    return FURTHER_MODELS[name](data) if name in FURTHER_MODELS else fit(CALIBRATORS[name](), data)
 
 
 def temperatures(calibrator: object, data: dc.CalibrationData) -> np.ndarray:

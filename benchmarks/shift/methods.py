@@ -40,8 +40,8 @@ TABLE_METHODS = {
     "mixture": Method(lambda size: dc.DomainMixtureScaling()),
     "feature TS": Method(lambda size: dc.FeatureTemperatureScaling()),
     # A classifier for each batch: smaller batches would take hours.
-    "CPCS": Method(lambda size: dc.CPCS(), (100, "domain")),
-    "TransCal": Method(lambda size: dc.TransCal(), (100, "domain")),
+    "CPCS": Method(lambda size: dc.CPCS(), ("domain",)),
+    "TransCal": Method(lambda size: dc.TransCal(), ("domain",)),
     "shift-weighted": Method(lambda size: dc.ShiftWeightedScaling(), BATCHES),
     "batch, logits only": Method(lambda size: dc.BatchTemperatureScaling(), BATCHES, False),
     BATCH: Method(lambda size: dc.BatchTemperatureScaling(), BATCHES),

@@ -1,6 +1,7 @@
 """Write files of the current format versions: ``python tests/archives/make.py v2``.
 
-Run it once for each new version of a format; folders of earlier versions are never written again.
+Run it once for each new version of a format, with the next number: formats have versions of their
+own, so that the number of a folder need not be the version of its files. Folders of earlier versions are never written again.
 ``expected.npz`` holds the predictions of the code that wrote the models.
 """
 
@@ -25,6 +26,16 @@ MODELS = {
     "histogram": dc.HistogramBinning(4),
     "isotonic": dc.IsotonicCalibration(scheme="one-vs-rest"),
     "bbq": dc.BayesianBinning(),
+    "batch": dc.BatchTemperatureScaling(),
+    "batch-row": dc.BatchTemperatureScaling(batch="row"),
+    "mixture": dc.DomainMixtureScaling(),
+    "shift-weighted": dc.ShiftWeightedScaling(),
+    "feature-ts": dc.FeatureTemperatureScaling(),
+    "transcal": dc.TransCal(),
+    "cpcs": dc.CPCS(),
+    "dac": dc.DAC(),
+    "vector": dc.VectorScaling(),
+    "chosen": dc.AutoCalibration(batch_size=20),  # the file holds the winner
 }
 
 

@@ -116,7 +116,9 @@ class _Model:
     confidence: np.ndarray
 
 
-_FORMS = tuple(name for name in support.CALIBRATORS if name != "md-ts-instance")
+_FORMS = tuple(
+    name for name in (*support.CALIBRATORS, *support.FURTHER_MODELS) if name != "md-ts-instance"
+)
 
 
 @functools.cache
@@ -129,7 +131,7 @@ def _models() -> list[_Model]:
     data, found = _rows(), []
     with tempfile.TemporaryDirectory() as folder:
         for name in _FORMS:
-            calibrator = support.CALIBRATORS[name]().fit(data)
+            calibrator = support.fitted_model(name, data)
             path = Path(folder, f"{name}.safetensors")
             calibrator.save(path)
             confidence = dc.load(path).predict_confidence(data)

@@ -1,5 +1,6 @@
 """Files of all earlier format versions can be read and give the same values."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 
 import domaincal as dc
+from crafted_models import read_model
 from domaincal.calibrators.files import model_file
+from domaincal.calibrators.files.registry import METHODS
 from domaincal.io import store_meta
 
 ARCHIVES = sorted(p for p in (Path(__file__).parents[1] / "archives").glob("v*"))
@@ -16,9 +19,28 @@ MODELS = [p for folder in ARCHIVES for p in sorted(folder.glob("*.safetensors"))
 
 
 def test_every_version_has_files():
-    newest = max(model_file.VERSION, store_meta.VERSION)
-    assert [folder.name for folder in ARCHIVES] == [f"v{k + 1}" for k in range(newest)]
+    models = {read_model(path)[0]["version"] for path in MODELS}
+    assert models == set(range(1, model_file.VERSION + 1))
+    stores = {json.loads((f / "scores" / "meta.json").read_text())["version"] for f in ARCHIVES}
+    assert stores == set(range(1, store_meta.VERSION + 1))
     assert len(MODELS) >= 11 * len(ARCHIVES)
+
+
+def test_the_newest_version_has_a_file_of_every_class():
+    headers = [read_model(path)[0] for path in MODELS]
+    newest = {header["class"] for header in headers if header["version"] == model_file.VERSION}
+    assert newest == {cls.__name__ for cls in METHODS.values()}
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_only_a_chosen_model_says_how_it_was_chosen(path):
+    selection = dc.load(path).provenance_
+    assert (selection is not None) == (path.stem == "chosen")
+    if selection is not None:
+        assert selection.batch_size == 20
+        assert selection.table["method"].tolist() == [
+            "TemperatureScaling", "BatchTemperatureScaling",
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize("folder", ARCHIVES, ids=lambda p: p.name)

@@ -18,7 +18,7 @@ from domaincal.calibrators.base import Calibrator
 from domaincal.calibrators.files import learned_state
 from domaincal.calibrators.heads.kernel_ridge import GaussianKernel, KernelMap
 from domaincal.calibrators.score_maps import LineMap
-from support import CALIBRATORS, fit, small_domains
+from support import CALIBRATORS, fit, fitted_model, small_domains
 
 DATA = small_domains(n_domains=3, n_rows=15, n_classes=3, n_features=2)
 # Learned values that are altered; None for all. Several files hold the same values: once is enough.
@@ -41,6 +41,10 @@ SWEEPS = {
     "cpcs": ("_logits", "_labels", "limits_"),
     "dac": ("intercept_", "coef_", "_distance"),
     "vector": ("coef_", "intercept_"),
+    "batch": ("batch_map_", "feature_directions_", "_n_features", "feature_columns_"),
+    "batch-row": ("_single_rows", "batch_errors_", "feature_directions_"),
+    "batch-logits": ("batch_map_", "feature_directions_", "_n_features"),
+    "chosen": ("provenance_",),
 }
 
 
@@ -48,7 +52,7 @@ def _saved(name, path, data=DATA):
     """Header and tensors of the saved calibrator of this name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dc.DomaincalWarning)
-        fit(CALIBRATORS[name](), data).save(path)
+        fitted_model(name, data).save(path)
     return read_model(path)
 
 
@@ -60,15 +64,22 @@ def _check_predictions(model, what):
         domains = rng.choice(model.domain_temperatures_.index.to_numpy(), 5)
     for dtype in (np.float32, np.float64):
         logits = rng.normal(0, 3, size=(5, model.n_classes_)).astype(dtype)
-        features = rng.normal(size=(5, getattr(model, "_n_features", 2))).astype(dtype)
+        # A model that uses no features ignores how many there were in its fit.
+        n_features = min(getattr(model, "_n_features", 2), 100)
+        features = rng.normal(size=(5, n_features)).astype(dtype)
         found = model.predict_all(logits, features=features, domains=domains)
         for values in (found.confidence, found.probabilities):
             assert ((values >= 0) & (values <= 1)).all(), what
         np.testing.assert_allclose(found.probabilities.sum(axis=1), 1.0, rtol=1e-5, err_msg=what)
         if found.temperature is not None:
             assert (np.isfinite(found.temperature) & (found.temperature > 0)).all(), what
+        if hasattr(model, "predict_temperature_error"):
+            errors = model.predict_temperature_error(logits, features=features, domains=domains)
+            assert not ((errors < 0) | np.isinf(errors)).any(), what
     assert model.summary()
     assert model._repr_html_()
+    if model.provenance_ is not None:
+        assert all(isinstance(line, str) for line in model.provenance_.lines()), what
 
 
 @pytest.mark.parametrize("name", SWEEPS)

@@ -355,8 +355,14 @@ class TemperatureCalibrator(Calibrator):
         """
         z, values = self._check_and_prepare("predict_temperature", logits, features, domains)
         temperatures = self._row_temperatures(values, len(z))
+        if temperatures is None:
+            raise InputError(f"{self._method_name()} has no temperature; use predict_proba.")
         result: FloatArray = convert_like(temperatures, logits_argument(logits))
         return result
+
+    def _method_name(self) -> str:
+        """Name of the method whose temperatures are predicted, for messages."""
+        return type(self).__name__
 
     def _prepare(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
@@ -369,7 +375,7 @@ class TemperatureCalibrator(Calibrator):
     def _probabilities(self, logits: Array, values: RowValues) -> Array:
         return probabilities_at(logits, 1.0 / values[0])
 
-    def _row_temperatures(self, values: RowValues, n_rows: int) -> FloatArray:
+    def _row_temperatures(self, values: RowValues, n_rows: int) -> FloatArray | None:
         return np.array(np.broadcast_to(values[0], n_rows))
 
 

@@ -36,6 +36,9 @@ def apply(
 ) -> None:
     """Write the calibrated probabilities that MODEL gives to the rows of DATA.
 
+    If MODEL predicts batches (fit --batch), the rows of each domain of DATA are one batch; without
+    domains, all rows are one batch.
+
     The table has the columns label, domain and group (if DATA has them), predicted, confidence,
     temperature (if the method has one) and prob_* of each class. Every verb can read it as DATA.
 
@@ -45,6 +48,7 @@ def apply(
     """
     from domaincal.calibrators import load
     from domaincal.cli.console import print_json, say, working
+    from domaincal.cli.method_options import predicts_batches
     from domaincal.cli.options import claimed, described, read_input, size_of
     from domaincal.evaluation import prediction_table
     from domaincal.io.prediction_files import require_table_format, write_table
@@ -53,6 +57,12 @@ def apply(
     with claimed(output, force=force):
         calibrator = load(model)
         source = read_input(data, probabilities=probabilities, max_memory=max_memory)
+        if source.data.domains is None and predicts_batches(calibrator):
+            say(
+                f"warning: {data} has no domains: all rows count as one batch from one place; to "
+                f"group the rows, add {source.names_of('domains')}.",
+                err=True,
+            )
         with working(f"applying {model}"):
             table = prediction_table(calibrator, source.data)
         with working(f"writing {output}"):

@@ -46,7 +46,9 @@ def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     short_help="Compare methods, domain by domain.", epilog=f"{METHODS_HELP} {DATA_HELP}"
 )
 @data_argument
-@click.option("--methods", help="Methods to fit, separated by commas. [default: msp,ts,md-ts]")
+@click.option(
+    "--methods", help="Methods to fit, separated by commas. [default: msp,ts,batch,md-ts]"
+)
 @click.option(
     "--model", "models", multiple=True, type=click.Path(path_type=Path),
     help="Fitted calibrator to score on all rows, instead of methods. Can be given several times.",
@@ -101,8 +103,9 @@ def evaluate(
     """Fit methods on one part of DATA and score them, domain by domain, on the rest.
 
     The methods are fitted on a random half of every domain. They are scored on the other half, and
-    on all rows of the domains that --ood leaves out of the fit (OOD domains). The gate is the score
-    of the last method, over OOD domains if there are any, else over InD domains.
+    on all rows of the domains that --ood leaves out of the fit (OOD domains). Methods that predict
+    batches, such as batch, get all scored rows of a domain as one batch, without labels. The gate
+    is the score of the last method, over OOD domains if there are any, else over InD domains.
 
     \b
     Examples:
@@ -118,7 +121,7 @@ def evaluate(
     source = read_input(data, probabilities=probabilities, max_memory=max_memory)
     _require_arrays(source, ood=ood, leave_one_domain_out=leave_one_domain_out, split=split)
     if source.data.domains is None:
-        _warn_of_no_domains(source, md_ts_left_out=not (methods or models))
+        _warn_of_no_domains(source, methods_left_out=not (methods or models))
     protocol: dict[str, Any] = {"n_bins": bins, "ood": list(ood)}
     if models:
         table = _score_models(source, protocol, models)
@@ -172,10 +175,10 @@ def _require_arrays(
         source.require("groups", needed_by="--split group")
 
 
-def _warn_of_no_domains(source: InputData, *, md_ts_left_out: bool) -> None:
+def _warn_of_no_domains(source: InputData, *, methods_left_out: bool) -> None:
     from domaincal.cli.console import say
 
-    left_out = ", and MD-TS is left out" if md_ts_left_out else ""
+    left_out = ", and batch and md-ts are left out" if methods_left_out else ""
     say(
         f"warning: {source.path} has no domains: all rows count as one domain{left_out}; to name "
         f"domains, add {source.names_of('domains')}.",
@@ -194,7 +197,12 @@ def _fit_and_score(
 ) -> pd.DataFrame:
     """Results table of methods that are fitted on a part of the data; completes ``protocol``."""
     from domaincal.cli.console import progress
-    from domaincal.cli.method_options import default_methods, parse_methods, require_inputs
+    from domaincal.cli.method_options import (
+        default_methods,
+        parse_methods,
+        predicts_batches,
+        require_inputs,
+    )
     from domaincal.data.splits import resolve_split
     from domaincal.evaluation import evaluate_leave_one_domain_out, evaluate_split
 
@@ -204,6 +212,7 @@ def _fit_and_score(
     protocol.update(
         protocol="leave one domain out" if leave_one_domain_out else "halves",
         methods=list(calibrators), split=resolve_split(source.data, split), seed=seed,
+        batch_methods=[name for name, one in calibrators.items() if predicts_batches(one)],
     )  # fmt: skip
     options: dict[str, Any] = {
         "by": protocol["split"], "n_bins": protocol["n_bins"], "random_state": seed,
@@ -220,6 +229,7 @@ def _score_models(
     """Results table of fitted calibrators; completes ``protocol``."""
     from domaincal.calibrators import load
     from domaincal.cli.console import say
+    from domaincal.cli.method_options import predicts_batches
     from domaincal.evaluation.protocols import evaluate_fitted
 
     protocol.update(protocol="models", models=[str(path) for path in models])
@@ -230,6 +240,7 @@ def _score_models(
         if fitted[name].data_fingerprint_ == source.data.fingerprint():
             say(f"warning: {path} was fitted on these rows; its scores are too optimistic.",
                 err=True)  # fmt: skip
+    protocol["batch_methods"] = [name for name, one in fitted.items() if predicts_batches(one)]
     return evaluate_fitted(fitted, source.data, ood=protocol["ood"], n_bins=protocol["n_bins"])
 
 
@@ -274,6 +285,18 @@ def _print_results(
 
 
 def _protocol_sentence(protocol: dict[str, Any], *, has_domains: bool) -> str:
+    """Sentences that say which rows were fitted and scored, and in which batches."""
+    from domaincal._wording import few
+
+    sentence = _rows_sentence(protocol, has_domains=has_domains)
+    methods = protocol["batch_methods"]
+    if methods:
+        rows = "of a domain " if has_domains else ""
+        sentence += f" All scored rows {rows}are one batch for {few(methods, 4)}."
+    return sentence
+
+
+def _rows_sentence(protocol: dict[str, Any], *, has_domains: bool) -> str:
     """Sentence that says which rows were fitted and which were scored."""
     if protocol["protocol"] == "models":
         return "Scored on all rows."

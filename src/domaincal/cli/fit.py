@@ -21,13 +21,12 @@ from domaincal.cli.options import (
 @click.command(short_help="Fit a calibrator and save it.", epilog=f"{METHODS_HELP} {DATA_HELP}")
 @data_argument
 @output_option(required=True, text="File of the calibrator, .safetensors.")
-@click.option("--method", help="Method to fit. [default: the best on left-out domains, or ts]")
+@click.option("--method", help="Method to fit. [default: chosen by left-out domains, or ts]")
 @click.option(
-    "--batch",
-    metavar="1|N|domain",
-    help="Rows from one place that will be predicted together, by which methods are chosen: single "
-    "rows, N rows, or all rows of a domain. [default: 1]",
-)
+    "--batch", metavar="1|N|domain",
+    help="Number of rows from one place that are predicted together, for the choice of the method: "
+    "single rows, N rows, or all rows of a domain. [default: 1]",
+)  # fmt: skip
 @click.option("--head", help="Head of md-ts: ols, ridge, huber, krr or knn.")
 @probabilities_option
 @max_memory_option
@@ -46,9 +45,9 @@ def fit(
 ) -> None:
     """Fit a calibrator on all rows of DATA and save it.
 
-    Without --method, the domains of DATA are left out in turn: a method is taken only if it is
-    surely better than temperature scaling (ts) on domains that it has not seen. The paper's method
-    is --method md-ts.
+    Without --method, the method is chosen: the domains of DATA are left out in turn, and a method
+    is taken only if it is surely better than temperature scaling (ts) on the domains that were
+    left out. The method of the paper is --method md-ts.
 
     \b
     Examples:
@@ -104,7 +103,7 @@ def _check_method(method: str | None, batch: str | None, head: str | None) -> No
 
     if batch is not None and (method is not None or head is not None):
         raise click.UsageError(
-            "--batch chooses the method by left-out domains; leave out --method and --head."
+            "--batch is for the choice of the method; leave out --method and --head, or --batch."
         )
     auto_calibration(batch)
     spec = Spec.parse(method or "md-ts")

@@ -14,10 +14,11 @@ from domaincal.cli.options import (
     probabilities_option,
 )
 
-# Learned attributes for JSON documents; heads and maps are too large.
+# Learned attributes for JSON documents; heads, maps and arrays of coefficients are too large.
 _LEARNED = (
     "temperature_", "standard_error_", "domain_temperatures_", "domain_standard_errors_",
-    "clip_", "head_parameters_", "head_rows_",
+    "clip_", "head_parameters_", "head_rows_", "batch_errors_", "penalty_", "penalty_search_",
+    "posterior_search_", "em_steps_", "accuracy_", "limits_", "n_rows_", "n_neighbors_",
 )  # fmt: skip
 
 
@@ -65,12 +66,19 @@ def model_facts(calibrator: Any) -> dict[str, Any]:
         "n_classes": calibrator.n_classes_,
         "class_names": calibrator.class_names_,
         "fitted_on": calibrator.data_fingerprint_,
-        "learned": {
-            name.removesuffix("_"): value.to_dict() if hasattr(value, "to_dict") else value
-            for name, value in learned.items()
-        },
+        "summary": calibrator.summary(),
+        "learned": {name.removesuffix("_"): _plain(value) for name, value in learned.items()},
         "selection": None if selection is None else _selection_facts(selection),
     }
+
+
+def _plain(value: Any) -> Any:
+    """Tables as lists of rows, series as dictionaries, anything else unchanged."""
+    from domaincal.cli.console import records
+
+    if hasattr(value, "columns"):
+        return records(value)
+    return value.to_dict() if hasattr(value, "to_dict") else value
 
 
 def _selection_facts(selection: Any) -> dict[str, Any]:

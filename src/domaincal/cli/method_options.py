@@ -11,11 +11,16 @@ if TYPE_CHECKING:
     from domaincal.data import CalibrationData
 
 METHODS_HELP = (
-    "A method is msp, ts, domain-ts, md-ts, histogram, isotonic or bbq, with parameters of its "
-    "class after colons: md-ts:head=ridge:target=log, histogram:n_bins=20. md-ts has head, "
-    "features, target, fit_intercept, domain_weight, clip, alpha, max_rows, nystroem, "
-    "random_state; histogram n_bins, strategy, scheme; isotonic and bbq scheme."
+    "A method is msp, ts, domain-ts, md-ts, batch, mixture, shift-weighted, feature-ts, transcal, "
+    "cpcs, dac, vector, histogram, isotonic or bbq, with parameters of its class after colons: "
+    "md-ts:head=ridge:target=log, histogram:n_bins=20. md-ts has head, features, target, "
+    "fit_intercept, domain_weight, clip, alpha, max_rows, nystroem, random_state; batch has batch, "
+    "random_state; mixture, shift-weighted, feature-ts, transcal, cpcs and dac have max_rows, "
+    "random_state, transcal also at_least_one and dac n_neighbors; histogram has n_bins, strategy, "
+    "scheme; isotonic and bbq have scheme."
 )
+# Longest number of --batch: int() refuses numbers of more than 4,300 digits.
+_BATCH_DIGITS = 9
 
 
 def parse_method(text: str) -> Any:
@@ -46,10 +51,15 @@ def auto_calibration(batch: str | None) -> Any:
     """AutoCalibration for the batches that --batch names: a number of rows, or "domain"."""
     from domaincal.calibrators import AutoCalibration
 
-    if batch is None or batch == "domain" or (batch.isdecimal() and int(batch) > 0):
-        size: Any = 1 if batch is None else batch if batch == "domain" else int(batch)
-        return AutoCalibration(batch_size=size)
-    raise click.UsageError(f"--batch must be a number of rows or 'domain', got {batch!r}.")
+    if batch is None:
+        return AutoCalibration()
+    if batch == "domain":
+        return AutoCalibration(batch_size="domain")
+    # isdigit() alone accepts digits of other scripts.
+    is_number = batch.isascii() and batch.isdigit() and len(batch) <= _BATCH_DIGITS
+    if not is_number or int(batch) == 0:
+        raise click.UsageError(f"--batch must be a number of rows or 'domain', got {batch!r}.")
+    return AutoCalibration(batch_size=int(batch))
 
 
 def default_method(data: CalibrationData) -> str:
@@ -58,16 +68,47 @@ def default_method(data: CalibrationData) -> str:
 
 
 def default_methods(data: CalibrationData) -> str:
-    """MSP, TS and, if the data have domains, MD-TS."""
-    return "msp,ts" if data.domains is None else f"msp,ts,{default_method(data)}"
+    """MSP and TS; MD-TS if the data have domains, and batch TS if they have enough of them."""
+    from domaincal.calibrators.batch.batch_temperature import MINIMUM_DOMAINS
+
+    if data.domains is None:
+        return "msp,ts"
+    # MD-TS stays the last, the method that is compared with the others and that the gate checks.
+    batch = ",batch" if len(data.domain_names) >= MINIMUM_DOMAINS else ""
+    return f"msp,ts{batch},{default_method(data)}"
 
 
 def require_inputs(calibrator: Any, method: str, source: InputData) -> None:
     """Raise an error if the file does not have the arrays that the method needs for a fit."""
     from domaincal._specs import Spec
+    from domaincal.calibrators import MultiDomainTemperatureScaling
+    from domaincal.calibrators.domain_calibrator import DomainCalibrator
 
     name = Spec.parse(method).name
-    if name in ("domain-ts", "md-ts"):
+    if isinstance(calibrator, DomainCalibrator):
         source.require("domains", needed_by=name, alternative="choose another method, such as ts")
-    if name == "md-ts" and calibrator.features is None:
-        source.require("features", needed_by=method, alternative=f"use {method}:features=logits")
+    if _needs_features(calibrator):
+        other = "choose another method, such as ts"
+        if isinstance(calibrator, MultiDomainTemperatureScaling):
+            other = f"use {method}:features=logits"
+        source.require("features", needed_by=name, alternative=other)
+
+
+def predicts_batches(calibrator: Any) -> bool:
+    """Whether the temperature of a row depends on the other rows of its domain."""
+    from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
+
+    return isinstance(calibrator, BatchCalibrator) and getattr(calibrator, "batch", "") != "row"
+
+
+def _needs_features(calibrator: Any) -> bool:
+    """Whether a fit without features is an error."""
+    from domaincal.calibrators import BatchTemperatureScaling, MultiDomainTemperatureScaling
+    from domaincal.calibrators.features.feature_inputs import FeatureInputs
+
+    if isinstance(calibrator, MultiDomainTemperatureScaling):
+        return calibrator.features is None
+    # BatchTemperatureScaling uses features if there are any.
+    return isinstance(calibrator, FeatureInputs) and not isinstance(
+        calibrator, BatchTemperatureScaling
+    )

@@ -18,7 +18,7 @@ from domaincal.calibrators.baselines.density_ratio import DensityRatio
 from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
 from domaincal.calibrators.features.feature_inputs import FeatureInputs
 from domaincal.calibrators.inputs import TrainingRows
-from domaincal.calibrators.mixture.domain_posterior import sample_rows, warn_of_sample
+from domaincal.calibrators.row_sample import check_max_rows, sample_rows, warn_of_sample
 from domaincal.calibrators.temperature import fit_pooled_temperature
 from domaincal.statistics.temperature_solver import TEMPERATURE_BOUNDS
 
@@ -109,6 +109,7 @@ def sample_training_rows(
         codes, _ = check_domains(rows.domains, n_rows=n_rows, needed_by=name)
     positive = np.arange(n_rows) if rows.weight is None else np.flatnonzero(rows.weight)
     seed = int(check_random_state(random_state).integers(1 << 31))
+    check_max_rows(max_rows, int(codes.max()) + 1)
     kept = sample_rows(positive, codes, max_rows=max_rows, random_state=seed)
     warn_of_sample(name, len(kept), len(positive), max_rows)
     return kept

@@ -11,6 +11,11 @@ from domaincal.statistics.batch_sums import LOGIT_STATISTICS
 
 #: A statistic that varies less than this is constant.
 SMALLEST_SCALE = 1e-9
+#: Largest value of the features of a row, as of its logits (kernels.numpy_kernels.row_statistics).
+LARGEST_VALUE = 1e100
+#: Distance from which predictions tend to the pooled temperature; 1 is that of the furthest batch
+#: of the fit.
+FAR = 10.0
 #: Number of values of the features besides the coordinates: norm and spread.
 N_NORMS = 2
 
@@ -36,11 +41,16 @@ class FeatureDirections:
 
     def __call__(self, features: Array) -> FloatArray:
         """Norm, spread over the columns and coordinates of each centred row."""
-        # Features that are not finite give values that are not finite, which the caller reports.
         with np.errstate(over="ignore", invalid="ignore"):
             x = (features - self.mean) / self.scale
+            # Squares of features far from those of the fit must not overflow.
+            np.clip(x, -LARGEST_VALUE, LARGEST_VALUE, out=x)
             norm = np.sqrt(np.einsum("ij,ij->i", x, x))
-            return np.column_stack([norm, x.std(axis=1), x @ self.directions])
+            values = np.column_stack([norm, x.std(axis=1), x @ self.directions])
+        np.clip(values, -LARGEST_VALUE, LARGEST_VALUE, out=values)
+        # Features that are not finite give values that are not finite, which the caller reports.
+        values[~np.isfinite(features).all(axis=1)] = np.nan
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +73,10 @@ class BatchMap:
     low, high : float
         Limits of log T.
     error : array of shape (n_sizes,)
-        Standard error of log T for a batch at the usual distance.
+        Standard error of log T of a batch that is not further away than those of the fit.
     precision : array of shape (n_sizes, n_statistics + 1, n_statistics + 1)
         Inverse covariance, up to a factor, by which the distance of a batch is measured:
-        ``x' precision x`` is 1 for a batch at the usual distance.
+        ``x' precision x`` is at most 1 for the batches of the fit.
     """
 
     sizes: FloatArray
@@ -80,25 +90,35 @@ class BatchMap:
     precision: FloatArray
 
     def log_temperature(self, statistics: FloatArray, n: FloatArray) -> FloatArray:
-        """Log T of each batch; ``n`` is its number of rows."""
-        values = np.stack(
-            [self.standardised(k, statistics) @ coef for k, coef in enumerate(self.coef)]
-        )
-        return np.clip(self.log_pooled + self._interpolated(values, n), self.low, self.high)
+        """Log T of each batch; ``n`` is its number of rows.
+
+        A batch that is more than ten times as far away as all batches of the fit, such as one with
+        other features, tends to the pooled temperature.
+        """
+        values = []
+        for k, coef in enumerate(self.coef):
+            x = self.standardised(k, statistics)
+            values.append((x @ coef) * np.minimum(1.0, FAR / np.sqrt(self._squared_distance(k, x))))
+        log_t = self.log_pooled + self._interpolated(np.stack(values), n)
+        return np.clip(log_t, self.low, self.high)
 
     def log_error(self, statistics: FloatArray, n: FloatArray) -> FloatArray:
         """Standard error of log T of each batch; it grows with the distance of the batch."""
         variances = []
         for k, error in enumerate(self.error):
-            x = self.standardised(k, statistics)
-            distance = np.einsum("ij,jk,ik->i", x, self.precision[k], x)
-            variances.append(error**2 * np.sqrt(np.maximum(distance, 1.0)))
+            squared = self._squared_distance(k, self.standardised(k, statistics))
+            variances.append(error**2 * np.sqrt(np.maximum(squared, 1.0)))
         return np.sqrt(self._interpolated(np.stack(variances), n))
 
     def standardised(self, k: int, statistics: FloatArray) -> FloatArray:
         """Rows of the linear map of size k: standardised statistics and the constant 1."""
         x = (statistics - self.mean[k]) / self.scale[k]
         return np.hstack([x, np.ones((len(x), 1))])
+
+    def _squared_distance(self, k: int, x: FloatArray) -> FloatArray:
+        """``x' precision x``, in units of the largest of the batches of the fit."""
+        squared = np.einsum("ij,jk,ik->i", x, self.precision[k], x)
+        return np.asarray(np.maximum(squared, np.finfo(np.float64).tiny))
 
     def _interpolated(self, values: FloatArray, n: FloatArray) -> FloatArray:
         """Values of shape (n_sizes, n_batches), interpolated to the sizes of the batches."""

@@ -83,8 +83,8 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
     batch_map_ : callable part
         Map from the statistics of a batch to log T.
     batch_errors_ : DataFrame
-        One row for each size of resampled batches: n_rows; error, the root mean square error of
-        log T on left-out domains; pooled_error, the same for the pooled temperature.
+        One row for each size of resampled batches: n_rows; error, the standard error of log T on
+        left-out domains; pooled_error, the same for the pooled temperature.
     feature_directions_ : callable part or None
         Values of the features that are summed; None without features.
     feature_columns_ : tuple of str or None
@@ -132,10 +132,11 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
     ) -> FloatArray:
         """Standard error of log T of each row, the same for all rows of a batch.
 
-        It is the root mean square error on left-out domains for batches of this size, and grows
-        for batches further from the domains of the fit than any batch of the fit. NaN if the fit
-        had fewer than three domains: then nothing is known about new ones. The parameters are
-        those of :meth:`predict_proba`.
+        It is learned from left-out domains: for 95% of their batches of this size, log T is within
+        1.96 standard errors of the log of the temperature that the labels give. It grows for
+        batches that are further away than all batches of the fit. NaN if the fit had fewer than
+        three domains: then nothing is known about new ones. The parameters are those of
+        :meth:`predict_proba`.
 
         Returns
         -------
@@ -228,13 +229,14 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
 
     def _facts(self) -> dict[str, str]:
         errors = self.batch_errors_.set_index("n_rows")
-        shown = ", ".join(f"{errors.error[n]:.2g} ({n} rows)" for n in (1, 20, 1000))
+        known = [n for n in (1, 20, 1000) if errors["error"].get(n, np.nan) >= 0]
+        shown = ", ".join(f"{errors['error'][n]:.2g} ({n} rows)" for n in known)
         features = "none" if self.feature_directions_ is None else str(self._n_features)
         return {
             **super()._facts(),
             "features": features,
-            "error of log T on left-out domains": shown,
-            "the same for the pooled temperature": f"{errors.pooled_error.iloc[0]:.2g}",
+            "error of log T on left-out domains": shown or "unknown: fewer than 3 domains",
+            "the same for the pooled temperature": f"{errors['pooled_error'].iloc[0]:.2g}",
         }
 
 

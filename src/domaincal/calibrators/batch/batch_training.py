@@ -29,8 +29,6 @@ MARGIN = 0.3
 # A domain counts as one observation in the regression of large batches, whose statistics hardly
 # differ, and as 100 / size observations in that of small ones.
 _INDEPENDENT_ROWS = 100
-# The error of a normal prediction: 95% of the absolute differences are below 1.96 times it.
-_COVERAGE, _NORMAL_QUANTILE = 0.95, 1.96
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +120,7 @@ def fit_batch_map(
     mean, scale, coef, error, precision = (np.stack(part) for part in zip(*fits, strict=True))
     sizes = np.array([one.size for one in batches], np.float64)
     fitted = BatchMap(sizes, mean, scale, coef, log_pooled, low, high, error, precision)
-    pooled_error = np.sqrt(np.mean(relative.log_temperatures**2))
-    return fitted, error_table(fitted, float(pooled_error))
+    return fitted, error_table(fitted, _standard_error(relative.log_temperatures))
 
 
 def constant_map(log_pooled: float) -> BatchMap:
@@ -138,7 +135,11 @@ def constant_map(log_pooled: float) -> BatchMap:
 def error_table(fitted: BatchMap, pooled_error: float) -> pd.DataFrame:
     """Errors of log T on left-out domains, by the number of rows of a batch."""
     return pd.DataFrame(
-        {"n_rows": fitted.sizes, "error": fitted.error, "pooled_error": pooled_error}
+        {
+            "n_rows": fitted.sizes.astype(np.int64),
+            "error": fitted.error,
+            "pooled_error": pooled_error,
+        }
     )
 
 
@@ -156,9 +157,9 @@ def _fit_size(
     coef = factor * (share @ np.stack(regression.coefs()))
     # Domain by domain: the error of a batch from one new domain.
     of_domains = factor * (share @ regression.left_out(np.arange(len(folds))))
-    differences = np.abs(of_domains - targets.log_temperatures[batches.domain])
-    error = np.quantile(differences, _COVERAGE) / _NORMAL_QUANTILE
-    return regression.mean, regression.scale, coef, error, regression.precision()
+    differences = of_domains - targets.log_temperatures[batches.domain]
+    error = _standard_error(differences)
+    return regression.mean, regression.scale, coef, np.array(error), regression.precision()
 
 
 class _Regression:
@@ -225,3 +226,11 @@ def _factor(predicted: FloatArray, t: FloatArray, fold: IntArray) -> float:
     residual = product - f * square
     error = float(np.sqrt(residual @ residual * n_folds / (n_folds - 1))) / total
     return float(np.clip(f + error if f > error else f, 0.0, 1.0))
+
+
+def _standard_error(differences: FloatArray) -> float:
+    """Standard error such that 95% of the differences are at most 1.96 times it.
+
+    A root mean square would cover too much if a few differences are large.
+    """
+    return float(np.quantile(np.abs(differences), 0.95) / 1.96)

@@ -1,4 +1,4 @@
-"""AutoCalibration: the calibrator that is best on left-out domains, or temperature scaling."""
+"""AutoCalibration: the best calibrator on left-out domains; temperature scaling in doubt."""
 
 # Short signatures in help(): annotations stay text.
 from __future__ import annotations
@@ -19,6 +19,7 @@ from domaincal._validation import (
     check_features,
     check_finite_features,
     check_n_bins,
+    check_names,
     check_random_state,
 )
 from domaincal._warnings import handle_warnings, warn_caller
@@ -29,7 +30,7 @@ from domaincal.calibrators.choice.selection import Selection, choose, empty_tabl
 from domaincal.calibrators.features.feature_temperature import FeatureTemperatureScaling
 from domaincal.calibrators.inputs import Inputs, TrainingRows
 from domaincal.calibrators.mixture.domain_mixture import DomainMixtureScaling
-from domaincal.calibrators.mixture.domain_posterior import sample_rows
+from domaincal.calibrators.row_sample import sample_rows
 from domaincal.calibrators.temperature import TemperatureScaling
 from domaincal.data.batches import BatchSize, check_batch_size
 from domaincal.errors import InputError, SmallDomainWarning
@@ -44,14 +45,19 @@ MINIMUM_DOMAINS = 3
 
 
 class AutoCalibration(TemperatureCalibrator):
-    """The candidate that is surely better than temperature scaling on left-out domains, if any.
+    """The calibrator that is best on left-out domains, and temperature scaling in doubt.
 
     Domains are left out one by one, or in at most ten folds of similar domains. The candidates are
     fitted to the other domains, and scored on the left-out ones in the way they will be used: row
-    by row, or on batches of ``batch_size`` rows. The candidate with the lowest mean excess
-    calibration error is taken if its difference to temperature scaling (TS) has a 95% t-interval
-    over the left-out domains below 0, and its mean NLL is not higher; otherwise TS. The winner is
-    fitted to all rows. With fewer than three domains nothing can be known about new ones: TS.
+    by row, or on batches of ``batch_size`` rows.
+
+    :class:`BatchTemperatureScaling` stays close to temperature scaling (TS) by itself where
+    left-out domains ask for it. It is taken unless it is worse than TS: unless the one-sided 90%
+    t-bound of the mean difference over the left-out domains, in excess calibration error or in
+    NLL, is above 0. Then TS is taken. Another candidate replaces them if it has the lowest mean
+    excess, the 95% t-interval of the difference is below 0, and its mean NLL is not higher. The
+    winner is fitted to all rows. With fewer than three domains nothing can be known about new
+    ones: TS.
 
     Parameters
     ----------
@@ -130,7 +136,7 @@ class AutoCalibration(TemperatureCalibrator):
             chosen = REFERENCE
         else:
             scores = self._scores(compared, candidates, random)
-            self.selection_ = choose(scores, REFERENCE)
+            self.selection_ = choose(scores, REFERENCE, _trusted(candidates))
             chosen = self.selection_["method"][self.selection_["chosen"]].item()
         z = rows.logits.tensor if on_device(rows.logits) else rows.logits
         self.best_ = clone(candidates[chosen]).fit(
@@ -158,6 +164,9 @@ class AutoCalibration(TemperatureCalibrator):
         if not isinstance(given, Mapping):
             given = _by_class_name(given)
         for name, candidate in given.items():
+            if not isinstance(name, str):
+                raise InputError(f"candidates has the name {name!r}; use text for its names.")
+            check_names([name], "candidates")
             if not isinstance(candidate, Calibrator) or isinstance(candidate, AutoCalibration):
                 raise InputError(
                     f"candidates contains {candidate!r}; pass calibrators of domaincal, such as "
@@ -228,19 +237,26 @@ class AutoCalibration(TemperatureCalibrator):
         probabilities: Array = self.best_._probabilities(logits, values)
         return probabilities
 
-    def _row_temperatures(self, values: RowValues, n_rows: int) -> FloatArray:
+    def _row_temperatures(self, values: RowValues, n_rows: int) -> FloatArray | None:
         temperatures: FloatArray | None = self.best_._row_temperatures(values, n_rows)
-        if temperatures is None:
-            raise InputError(
-                f"the winner, {type(self.best_).__name__}, has no temperature; use predict_proba."
-            )
         return temperatures
+
+    def _method_name(self) -> str:
+        return f"the winner, {type(self.best_).__name__},"
 
     def _facts(self) -> dict[str, str]:
         return {"chosen": type(self.best_).__name__, **self.best_._facts()}
 
     def _drawing(self) -> str:
         return str(self.best_._drawing())
+
+
+def _trusted(candidates: Mapping[str, Any]) -> str | None:
+    """Name of the first candidate that shrinks towards TS by itself."""
+    for name, candidate in candidates.items():
+        if isinstance(candidate, BatchTemperatureScaling):
+            return name
+    return None
 
 
 def default_candidates(batch_size: BatchSize, *, has_features: bool) -> list[Any]:

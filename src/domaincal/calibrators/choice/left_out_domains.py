@@ -98,6 +98,8 @@ class LeftOutDomains:
         self, fitted: Any, rows: IntArray, batches: IntArray, n_bins: int
     ) -> list[tuple[float, ...]]:
         """ECE, excess and NLL of each domain among these rows."""
+        # No batch may have the number of a domain, whose temperature could be looked up.
+        batches = batches + self.codes.max() + 1
         data = CalibrationData(
             self.logits[rows],
             labels=self.labels[rows],

@@ -60,12 +60,18 @@ class Selection:
         )
 
 
-def choose(scores: dict[str, pd.DataFrame], reference: str) -> pd.DataFrame:
+def choose(
+    scores: dict[str, pd.DataFrame], reference: str, trusted: str | None = None
+) -> pd.DataFrame:
     """Table of a selection.
 
     ``scores`` holds, for each candidate, a frame with the columns ece, excess and nll and one row
-    for each left-out domain. The candidate with the lowest mean excess is chosen if it is surely
-    better than the reference, and otherwise the reference.
+    for each left-out domain.
+
+    The start is the trusted candidate, or the reference if there is none, or if the trusted
+    candidate is worse: if the mean of its difference to the reference, in excess or NLL, has a
+    one-sided 90% t-bound above 0. From there, the candidate with the lowest mean excess is taken
+    if the 95% t-interval of its difference in excess is below 0 and its mean NLL is not higher.
 
     Examples
     --------
@@ -77,20 +83,38 @@ def choose(scores: dict[str, pd.DataFrame], reference: str) -> pd.DataFrame:
     """
     records = []
     for method, frame in scores.items():
-        difference = (frame["excess"] - scores[reference]["excess"]).to_numpy()
+        difference = _difference(scores, method, reference)
         low, high = paired_interval(difference)
         means = frame[["ece", "excess", "nll"]].mean()
-        records.append((method, len(frame), *means, difference.mean(), low, high, False))
-    table = pd.DataFrame(records, columns=list(COLUMNS))
-    best = int(table["excess"].argmin())
-    first = int(table.index[table["method"] == reference][0])
-    surely = table["high"][best] < 0 and table["nll"][best] <= table["nll"][first]
-    table.loc[best if surely else first, "chosen"] = True
+        records.append((method, len(frame), *means, difference.mean(), low, high))
+    start = reference
+    if trusted is not None and not _is_worse(scores, trusted, reference):
+        start = trusted
+    best = min(scores, key=lambda method: scores[method]["excess"].mean())
+    surely_better = paired_interval(_difference(scores, best, start))[1] < 0
+    if surely_better and _difference(scores, best, start, "nll").mean() <= 0:
+        start = best
+    table = pd.DataFrame(records, columns=list(COLUMNS[:-1]))
+    table["chosen"] = table["method"] == start
     return table
 
 
-def paired_interval(differences: FloatArray) -> tuple[float, float]:
-    """95% t-interval of the mean of paired differences; infinite with one difference.
+def _difference(
+    scores: dict[str, pd.DataFrame], method: str, other: str, column: str = "excess"
+) -> FloatArray:
+    """Differences of two candidates in each left-out domain."""
+    return (scores[method][column] - scores[other][column]).to_numpy()
+
+
+def _is_worse(scores: dict[str, pd.DataFrame], method: str, other: str) -> bool:
+    return any(
+        paired_interval(_difference(scores, method, other, column), confidence=0.8)[0] > 0
+        for column in ("excess", "nll")
+    )
+
+
+def paired_interval(differences: FloatArray, *, confidence: float = 0.95) -> tuple[float, float]:
+    """t-interval of the mean of paired differences; infinite with one difference.
 
     Examples
     --------
@@ -101,7 +125,8 @@ def paired_interval(differences: FloatArray) -> tuple[float, float]:
     if n < 2:
         return -np.inf, np.inf
     mean = float(np.mean(differences))
-    half = float(scipy.stats.t.ppf(0.975, n - 1) * np.std(differences, ddof=1) / np.sqrt(n))
+    quantile = scipy.stats.t.ppf(0.5 + confidence / 2, n - 1)
+    half = float(quantile * np.std(differences, ddof=1) / np.sqrt(n))
     return mean - half, mean + half
 
 

@@ -19,7 +19,8 @@ from domaincal.calibrators.features.feature_projection import FeatureProjection
 from domaincal.calibrators.features.joint_temperature_fit import JointRows
 from domaincal.calibrators.features.row_clusters import RowClusters
 from domaincal.calibrators.inputs import TrainingRows
-from domaincal.calibrators.mixture.domain_posterior import (
+from domaincal.calibrators.row_sample import (
+    check_max_rows,
     sample_rows,
     warn_of_sample,
     weighted_rows,
@@ -141,6 +142,7 @@ class FeatureTemperatureScaling(FeatureInputs, TemperatureCalibrator):
             return
         seeds = check_random_state(self.random_state).integers(1 << 31, size=2)
         everything = np.ones(int(codes.max()) + 1, bool)
+        check_max_rows(self.max_rows, len(everything))
         available = weighted_rows(codes, everything, rows.weight)
         chosen = sample_rows(available, codes, max_rows=self.max_rows, random_state=int(seeds[0]))
         with one_blas_thread():  # the matrices are small
@@ -160,9 +162,8 @@ class FeatureTemperatureScaling(FeatureInputs, TemperatureCalibrator):
         start[-1] = np.log(pooled.temperature[0])
         unit = joint.curvature(start[-1])
         positions = sample_rows(
-            np.arange(len(codes)), codes, max_rows=max(SEARCH_ROWS, len(np.unique(codes))),
-            random_state=seed,
-        )  # fmt: skip
+            np.arange(len(codes)), codes, max_rows=SEARCH_ROWS, random_state=seed
+        )
         searched = np.zeros(len(codes), bool)
         searched[positions] = True
         some = joint if searched.all() else joint.select(searched)

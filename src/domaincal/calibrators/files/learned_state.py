@@ -302,6 +302,11 @@ RELATIONS: dict[type, dict[str, Callable[[Any], bool]]] = {
         "its map has other statistics than its features": lambda c: (
             c.batch_map_.mean.shape[1] == n_statistics(c.feature_directions_)
         ),
+        "batch_errors_ has other columns, or other sizes than its map": lambda c: (
+            c.batch_errors_.columns.tolist() == ["n_rows", "error", "pooled_error"]
+            and c.batch_errors_["n_rows"].dtype.kind == "i"
+            and np.array_equal(c.batch_errors_["n_rows"], c.batch_map_.sizes)
+        ),
         "its features are unknown": lambda c: (
             c.feature_directions_ is None or len(c.feature_directions_.mean) == c._n_features
         ),
@@ -310,6 +315,7 @@ RELATIONS: dict[type, dict[str, Callable[[Any], bool]]] = {
         "coefficients and statistics do not match": lambda m: (
             m.coef.shape[1] == m.mean.shape[1] + 1
         ),
+        "a size occurs twice": lambda m: bool((np.diff(m.sizes) > 0).all()),
         "low is above high": lambda m: m.low <= m.high,
     },
     FeatureTemperatureScaling: {

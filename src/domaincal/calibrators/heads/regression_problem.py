@@ -12,7 +12,7 @@ import pandas as pd
 
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
-from domaincal.errors import InputError
+from domaincal.calibrators.row_sample import check_max_rows, sample_rows, weighted_rows
 from domaincal.statistics.domain_profiles import domain_means
 
 #: Maximum number of rows of a search that fits every candidate.
@@ -67,10 +67,7 @@ class HeadProblem:
 
     def all_rows(self) -> IntArray:
         """Numbers of the rows of used domains, without rows of weight 0."""
-        mask = self.used[self.codes]
-        if self.weight is not None:
-            mask = mask & (self.weight > 0)
-        return np.flatnonzero(mask)
+        return weighted_rows(self.codes, self.used, self.weight)
 
     @cached_property
     def profiles(self) -> FloatArray:
@@ -81,23 +78,13 @@ class HeadProblem:
 
     def subsample(self, max_rows: int) -> IntArray:
         """Numbers of all rows, or of a random sample with equally many rows of each domain."""
-        rows = self.all_rows()
-        if len(rows) <= max_rows:
-            return rows
-        per_domain = max(1, max_rows // int(self.used.sum()))
-        shuffled = np.random.default_rng(self.random_state).permutation(rows)
-        codes = self.codes[shuffled]
-        rank = pd.Series(codes).groupby(codes).cumcount().to_numpy()
-        return np.sort(shuffled[rank < per_domain])
+        return sample_rows(
+            self.all_rows(), self.codes, max_rows=max_rows, random_state=self.random_state
+        )
 
     def check_max_rows(self, max_rows: int) -> None:
         """Raise InputError if ``max_rows`` is less than one row for each domain."""
-        n_domains = int(self.used.sum())
-        if max_rows < n_domains:
-            raise InputError(
-                f"max_rows={max_rows} is less than the {n_domains} domains; raise it to at least "
-                "one row for each domain."
-            )
+        check_max_rows(max_rows, int(self.used.sum()))
 
     def row_targets(self, rows: IntArray) -> FloatArray:
         """Targets of the given rows."""

@@ -11,9 +11,8 @@ import pandas as pd
 import scipy.linalg
 
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
-from domaincal._warnings import warn_caller
 from domaincal.calibrators.features.feature_projection import FeatureProjection
-from domaincal.errors import InputError, SubsampleWarning
+from domaincal.calibrators.row_sample import check_max_rows, sample_rows, weighted_rows
 from domaincal.statistics import LabelledRows
 from domaincal.statistics.domain_folds import similar_domain_folds
 from domaincal.statistics.normal_equations import feature_blocks, product, reads_on_device
@@ -99,6 +98,7 @@ class DomainSample:
         random_state: int,
     ) -> DomainSample:
         """Rows of the used domains, at most ``max_rows``; ``codes`` counts all domains."""
+        check_max_rows(max_rows, int(used.sum()))
         available = weighted_rows(codes, used, weight)
         rows = sample_rows(available, codes, max_rows=max_rows, random_state=random_state)
         of_used = (np.cumsum(used) - 1)[codes[rows]]
@@ -198,30 +198,6 @@ def softmax_rows(values: FloatArray) -> FloatArray:
     return np.asarray(p)
 
 
-def weighted_rows(codes: IntArray, used: Array, weight: FloatArray | None) -> IntArray:
-    """Numbers of the rows of used domains with a positive weight."""
-    mask = used[codes] if weight is None else used[codes] & (weight > 0)
-    return np.flatnonzero(mask)
-
-
-def sample_rows(rows: IntArray, codes: IntArray, *, max_rows: int, random_state: int) -> IntArray:
-    """The given rows, or a random sample of at most ``max_rows`` of them.
-
-    A sample has the same number of rows of each domain; all rows of a domain with fewer.
-    """
-    if len(rows) <= max_rows:
-        return rows
-    n_domains = len(np.unique(codes[rows]))
-    if max_rows < n_domains:
-        raise InputError(
-            f"max_rows={max_rows} is less than the {n_domains} domains; raise it to at least one "
-            "row for each domain."
-        )
-    shuffled = np.random.default_rng(random_state).permutation(rows)
-    rank = pd.Series(codes[shuffled]).groupby(codes[shuffled]).cumcount().to_numpy()
-    return np.sort(shuffled[rank < max_rows // n_domains])
-
-
 def select_rows(rows: LabelledRows, positions: IntArray) -> LabelledRows:
     """Some of the rows, with the same numbers of the domains."""
     domain, weight = (None if a is None else a[positions] for a in (rows.domain, rows.weight))
@@ -233,13 +209,3 @@ def select_rows(rows: LabelledRows, positions: IntArray) -> LabelledRows:
 def empty_search() -> pd.DataFrame:
     """Table of the search if no domain can be used."""
     return pd.DataFrame(columns=["shrinkage", "sharpness", "nll"])
-
-
-def warn_of_sample(name: str, n_sampled: int, n_rows: int, max_rows: int) -> None:
-    """Warn if a calibrator learns from the features of some of the rows only."""
-    if n_sampled < n_rows:
-        warn_caller(
-            f"{name} learned from the features of {n_sampled} of {n_rows} rows; raise max_rows="
-            f"{max_rows} to use more.",
-            SubsampleWarning,
-        )

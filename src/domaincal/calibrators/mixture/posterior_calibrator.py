@@ -18,8 +18,8 @@ from domaincal.calibrators.mixture.domain_posterior import (
     DomainSample,
     PosteriorFit,
     empty_search,
-    warn_of_sample,
 )
+from domaincal.calibrators.row_sample import warn_of_sample
 from domaincal.statistics import LabelledRows
 from domaincal.statistics.blas_threads import one_blas_thread
 
