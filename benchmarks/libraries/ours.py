@@ -12,8 +12,9 @@ def temperature(data: dict[str, np.ndarray]) -> float:
     return dc.TemperatureScaling().fit(data["logits"], data["labels"]).temperature_
 
 
-def multi_domain(data: dict[str, np.ndarray]) -> float:
-    calibrator = dc.MultiDomainTemperatureScaling(clip=None).fit(
+def multi_domain(data: dict[str, np.ndarray], calibrator: object) -> float:
+    """Fit on all rows; mean temperature of the first 1,000."""
+    calibrator.fit(
         data["logits"], data["labels"], features=data["features"], domains=data["domains"]
     )
     first = {name: data[name][:1000] for name in ("logits", "features")}
@@ -35,7 +36,15 @@ def binning(data: dict[str, np.ndarray]) -> float:
 
 
 TEMPERATURE = {"domaincal": temperature}
-MULTI_DOMAIN = {"domaincal": multi_domain}
+MULTI_DOMAIN = {
+    name: partial(multi_domain, calibrator=calibrator)
+    for name, calibrator in {
+        "domaincal": dc.MultiDomainTemperatureScaling(clip=None),
+        "BatchTemperatureScaling": dc.BatchTemperatureScaling(),
+        "AutoCalibration, batches": dc.AutoCalibration(batch_size=100),
+        "AutoCalibration, single rows": dc.AutoCalibration(),
+    }.items()
+}
 ABLATION = {
     name: partial(mean_ece, calibrator=calibrator)
     for name, calibrator in {

@@ -35,10 +35,10 @@ def write_page(scores: pd.DataFrame, page: Path, command: str) -> None:
         f"```sh\n{command}\n```\n",
         f"Means over the OOD domains of all partitions and {len(SEEDS)} seeds; ECE, excess, worst "
         f"and gap in %, {N_BINS} bins. worst: the highest ECE of a domain, averaged over "
-        "partitions and seeds; gap: |mean confidence - accuracy|; closed: (TS - method) / (TS - oracle) in "
-        "ECE; covered: how often log T ± 1.96 of its standard error holds the T of the labels. "
-        "Batches are disjoint, of shuffled rows of one domain; a method without a batch treats "
-        "every row on its own. oracle: TS fitted to the labels of each OOD domain.\n",
+        "partitions and seeds; gap: |mean confidence - accuracy|; closed: (TS - method) / "
+        "(TS - oracle) in ECE; covered: how often log T ± 1.96 of its standard error holds the T "
+        "of the labels. Batches are disjoint, of shuffled rows of one domain; a method without a "
+        "batch treats every row on its own. oracle: TS fitted to the labels of each OOD domain.\n",
         "![Gap closed against the size of the batch](shift/gap-closed.png)\n",
     ]
     for data, table in methods.items():

@@ -1,6 +1,9 @@
 """Scores of every method on the OOD domains of a cell."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,6 +12,7 @@ import domaincal as dc
 from benchmarks.shift.methods import BATCHES, DRAW_METHODS, ORACLE, TABLE_METHODS, Method
 from benchmarks.shift.problems import N_BINS, Cell, load, split
 from domaincal._warnings import handle_warnings
+from domaincal.calibrators.choice.left_out_domains import LeftOutDomains
 from domaincal.data.batches import shuffled_batches
 from domaincal.statistics import BinSums
 
@@ -22,7 +26,7 @@ def score_cell(cell: Cell, data_folder: Path, out: Path) -> pd.DataFrame:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         train, test = split(cell, load(cell, data_folder, out / "rows"))
-        with handle_warnings(lambda message, category: None):
+        with handle_warnings(lambda message, category: None), _fits_kept():
             scores = _scores(cell, train, test)
         scores.insert(0, "data", cell.data)
         scores.insert(1, "partition", cell.partition)
@@ -98,3 +102,21 @@ def _covered(fitted: object, rows: dc.CalibrationData, test: dc.CalibrationData)
     own = np.log(dc.DomainTemperatureScaling().fit(test).predict_temperature(test))
     difference = np.abs(np.log(fitted.predict_temperature(rows)) - own)
     return (difference <= 1.96 * fitted.predict_temperature_error(rows)).astype(float)
+
+
+@contextmanager
+def _fits_kept() -> Iterator[None]:
+    """Keep the fits of AutoCalibration to the same rows, which do not depend on the batch size."""
+    fit, kept = LeftOutDomains._fit, {}
+
+    def fit_once(self: LeftOutDomains, candidate: Any, rows: np.ndarray) -> Any:
+        key = (repr(candidate), rows.tobytes())
+        if key not in kept:
+            kept[key] = fit(self, candidate, rows)
+        return kept[key]
+
+    LeftOutDomains._fit = fit_once
+    try:
+        yield
+    finally:
+        LeftOutDomains._fit = fit

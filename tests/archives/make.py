@@ -1,7 +1,8 @@
 """Write files of the current format versions: ``python tests/archives/make.py v2``.
 
 Run it once for each new version of a format, with the next number: formats have versions of their
-own, so that the number of a folder need not be the version of its files. Folders of earlier versions are never written again.
+own, so that the number of a folder need not be the version of its files. Folders of earlier
+versions are never written again.
 ``expected.npz`` holds the predictions of the code that wrote the models.
 """
 

@@ -263,5 +263,5 @@ def test_json_holds_the_learned_numbers_of_new_methods(tmp_path, model, method, 
         if name in ("batch_errors", "penalty_search", "posterior_search"):
             expected = getattr(dc.load(model), f"{name}_")
             finite = expected.astype(float).replace(np.inf, np.nan)
-            found = pd.DataFrame(value).astype(float)
-            np.testing.assert_array_equal(found, finite)
+            assert [list(row) for row in value] == [list(expected.columns)] * len(expected)
+            np.testing.assert_array_equal(pd.DataFrame(value).astype(float), finite)

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import domaincal as dc
+from domaincal import calibrators
+from domaincal.calibrators.files.registry import METHODS
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -24,6 +28,7 @@ def test_console_blocks_show_what_the_commands_print(page):
     [
         ("files.md", 2, "CalibrationData(3000 rows, 10 classes, 16 features, 6 domains)"),
         ("experiments.md", 3, "oracle"),
+        ("methods.md", 3, "pooled_error"),
     ],
 )
 def test_python_blocks_run(page, n, said, capsys):
@@ -32,3 +37,27 @@ def test_python_blocks_run(page, n, said, capsys):
     for block in blocks:
         exec(compile(block, page, "exec"), {"__name__": "docs"})
     assert said in capsys.readouterr().out
+
+
+def test_the_page_of_methods_has_every_method_and_warning():
+    page = (ROOT / "docs/methods.md").read_text()
+    needs = page[page.index("## What each method needs") : page.index("## For all domains")]
+    for name, cls in METHODS.items():
+        assert f"`{name}`" in needs
+        assert f"`{cls.__name__}`" in needs
+    described = set(re.findall(r"\*\*`(\w+)", page))
+    assert described == set(calibrators.__all__) - {"load"}
+    warnings = [
+        name for name, cls in vars(dc.errors).items()
+        if isinstance(cls, type) and issubclass(cls, dc.DomaincalWarning)
+    ]  # fmt: skip
+    assert set(re.findall(r"^\| `(\w+Warning)`", page, re.MULTILINE)) == {
+        name for name in warnings if name != "DomaincalWarning"
+    }
+
+
+def test_links_of_the_pages_lead_to_files():
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+            if not link.startswith("http"):
+                assert (page.parent / link).exists(), (page.name, link)

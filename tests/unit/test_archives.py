@@ -29,7 +29,8 @@ def test_every_version_has_files():
 def test_the_newest_version_has_a_file_of_every_class():
     headers = [read_model(path)[0] for path in MODELS]
     newest = {header["class"] for header in headers if header["version"] == model_file.VERSION}
-    assert newest == {cls.__name__ for cls in METHODS.values()}
+    # AutoCalibration saves its winner.
+    assert newest == {cls.__name__ for cls in METHODS.values()} - {"AutoCalibration"}
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda p: f"{p.parent.name}-{p.stem}")

@@ -21,7 +21,7 @@ def test_batches_are_full_except_the_last_of_each_domain(domain, size, seed):
         inside = np.unique(batches[own])
         assert not np.isin(batches[~own], inside).any()  # one domain a batch
         counts = sorted(np.bincount(batches[own])[inside].tolist(), reverse=True)
-        n = own.sum()
+        n = int(own.sum())
         assert counts == [size] * (n // size) + [n % size] * (n % size > 0)
 
 

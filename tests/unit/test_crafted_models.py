@@ -305,6 +305,7 @@ def test_what_a_fit_learns_can_be_saved_and_loaded(problem, tmp_path):
     path = tmp_path / "model.safetensors"
     methods = ["ts", "domain-ts", "md-ts-intercept", "md-ts-letter", "bbq-rest", "isotonic-rest"]
     methods += ["mixture", "shift-weighted", "feature-ts", "transcal", "cpcs", "dac", "vector"]
+    methods += ["batch"]
     if "features" in problem:  # these heads are slow
         methods += ["md-ts-inverse", "md-ts-knn", "md-ts-krr"]
     n_saved = 0

@@ -45,9 +45,9 @@ def fit(
 ) -> None:
     """Fit a calibrator on all rows of DATA and save it.
 
-    Without --method, the method is chosen: the domains of DATA are left out in turn, and a method
-    is taken only if it is surely better than temperature scaling (ts) on the domains that were
-    left out. The method of the paper is --method md-ts.
+    Without --method, the method is chosen by its scores on domains of DATA that are left out of the
+    fit: batch, unless it is worse than temperature scaling (ts) there, or another method that is
+    surely better. The method of the paper is --method md-ts.
 
     \b
     Examples:

@@ -82,7 +82,7 @@ def row_statistics(logits: Array, beta: float) -> tuple[FloatArray, FloatArray]:
     The columns: confidence ``max p``, entropy ``-sum p log p``, margin of the two largest z,
     largest z minus the mean of the row, standard deviation of the row.
     """
-    # inf - inf gives NaN, which the caller reports.
+    # A logit that is not finite gives NaN, which the caller reports.
     with np.errstate(invalid="ignore", over="ignore"):
         d = logits.astype(np.float64)
         d -= d.max(axis=1, keepdims=True)
@@ -95,7 +95,9 @@ def row_statistics(logits: Array, beta: float) -> tuple[FloatArray, FloatArray]:
         # -log p = log(norm) - d, whose mean under p is the entropy.
         entropy = np.log(norm) - np.einsum("ij,ij->i", p, d)
         margin = -np.partition(d, -2, axis=1)[:, -2]
-        values = [1.0 / norm, entropy, margin, -d.mean(axis=1), d.std(axis=1)]
+        # The limit above would hide a logit of -inf.
+        confidence = np.where(np.isfinite(logits.min(axis=1)), 1.0 / norm, np.nan)
+        values = [confidence, entropy, margin, -d.mean(axis=1), d.std(axis=1)]
     return np.column_stack(values), p
 
 

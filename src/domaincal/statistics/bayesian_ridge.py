@@ -18,6 +18,7 @@ from domaincal._typing import FloatArray, IntArray
 _PRIOR = 1e-6
 _MAX_ITERATIONS = 500
 _TOLERANCE = 1e-6
+_LARGEST_RATIO = 1e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +110,8 @@ def fit_bayesian_ridge(sums: RidgeSums) -> RidgeFit:
         ridge = (determined + 2.0 * _PRIOR) / (coef @ coef + 2.0 * _PRIOR)
         alpha = (max(sums.weight - determined, 0.0) + 2.0 * _PRIOR) / (error + 2.0 * _PRIOR)
         previous, ratio = ratio, ridge / alpha
-        if abs(np.log(ratio / previous)) < _TOLERANCE:
+        # Far above the eigenvalues, the coefficients are 0 whatever the ratio.
+        if abs(np.log(ratio / previous)) < _TOLERANCE or ratio > _LARGEST_RATIO * eigenvalues[-1]:
             break
     coef = moments / (ratio + eigenvalues)
     covariance = (vectors / (ridge + alpha * eigenvalues)) @ vectors.T

@@ -12,11 +12,12 @@ from domaincal.calibrators.base import RowValues, TemperatureCalibrator
 
 
 class BatchCalibrator(TemperatureCalibrator):
-    """Base class of calibrators that estimate one temperature for rows from one place.
+    """Base class of calibrators that predict one temperature for each batch of unlabelled rows.
 
-    At prediction, ``domains`` only groups the rows: rows of one domain are one batch. Without
-    domains, all rows are one batch. A temperature therefore depends on the other rows of its
-    batch. Subclasses implement ``_learn`` and ``_batch_temperatures``.
+    A batch is a set of rows from one place. At prediction, ``domains`` only groups the rows: the
+    rows of one domain are one batch, and the domain may be new. Without domains, all rows are one
+    batch. The temperature of a row therefore depends on the other rows of its batch. Subclasses
+    implement ``_learn`` and ``_batch_temperatures``.
     """
 
     @abstractmethod

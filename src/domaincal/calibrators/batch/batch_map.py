@@ -98,7 +98,8 @@ class BatchMap:
         values = []
         for k, coef in enumerate(self.coef):
             x = self.standardised(k, statistics)
-            values.append((x @ coef) * np.minimum(1.0, FAR / np.sqrt(self._squared_distance(k, x))))
+            nearness = FAR**2 / np.maximum(self._squared_distance(k, x), FAR**2)
+            values.append((x @ coef) * nearness)
         log_t = self.log_pooled + self._interpolated(np.stack(values), n)
         return np.clip(log_t, self.low, self.high)
 
@@ -117,8 +118,7 @@ class BatchMap:
 
     def _squared_distance(self, k: int, x: FloatArray) -> FloatArray:
         """``x' precision x``, in units of the largest of the batches of the fit."""
-        squared = np.einsum("ij,jk,ik->i", x, self.precision[k], x)
-        return np.asarray(np.maximum(squared, np.finfo(np.float64).tiny))
+        return np.asarray(np.einsum("ij,jk,ik->i", x, self.precision[k], x))
 
     def _interpolated(self, values: FloatArray, n: FloatArray) -> FloatArray:
         """Values of shape (n_sizes, n_batches), interpolated to the sizes of the batches."""

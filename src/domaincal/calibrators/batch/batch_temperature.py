@@ -49,26 +49,27 @@ _REACH = float(np.log(4.0))
 
 
 class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
-    """Temperature of an unlabelled batch of rows from one place, which may be a new domain.
+    """One temperature for a batch of unlabelled rows from one place, which may be a new domain.
 
     The fit learns how the temperature of a domain depends on what can be seen without labels:
     the distribution of the confidences, entropies, margins and spreads of the logits in a batch
-    and, if features are given, where the batch lies among them. It resamples batches of 1 to 1000
-    rows from each domain and fits a Bayesian ridge regression from their statistics to log T for
-    each size. What it takes from each group of statistics, and how far it moves away from one
-    temperature for all rows, is decided by the error on left-out domains. With fewer than three
-    domains it is temperature scaling.
+    and, if features are given, the mean position of the batch among the features of the fit. It
+    draws batches of 1 to 1000 rows from each domain and, for each size, fits a Bayesian ridge
+    regression from the statistics of the batches to log T. Errors on left-out domains decide how
+    much each group of statistics counts, and how far T may move away from the pooled temperature.
+    With fewer than three domains, every batch gets the pooled temperature, as in
+    :class:`TemperatureScaling`.
 
     At prediction, ``domains`` groups the rows into batches; without it, all rows are one batch.
-    The temperature of a row therefore depends on the other rows of its batch: 20 rows are often
-    enough to come close to a temperature that is fitted to labels.
+    The temperature of a row therefore depends on the other rows of its batch. Predicted
+    temperatures are limited to a little more than the range that the domains of the fit have shown.
 
     Parameters
     ----------
     batch : {"domain", "row"}, default "domain"
         What a batch is at prediction. "domain": all rows of a domain, or all rows if no domains
-        are passed. "row": every row is a batch of its own, and its temperature does not depend on
-        other rows.
+        are passed. "row": every row is a batch of its own, whose temperature does not depend on
+        other rows. The fit is the same.
     random_state : int, default 0
         Seed of the resampled batches.
 
@@ -80,13 +81,13 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
         T_k, and the standard error of log T_k (NaN if T_k is at a bound).
     used_domains_ : array
         Domains from which the map is learned: at least 10 rows, T_k not at a bound.
-    batch_map_ : callable part
-        Map from the statistics of a batch to log T.
+    batch_map_ : BatchMap
+        Map from the statistics of a batch and its number of rows to log T.
     batch_errors_ : DataFrame
         One row for each size of resampled batches: n_rows; error, the standard error of log T on
         left-out domains; pooled_error, the same for the pooled temperature.
-    feature_directions_ : callable part or None
-        Values of the features that are summed; None without features.
+    feature_directions_ : FeatureDirections or None
+        Projection of the features whose means are statistics of a batch; None without features.
     feature_columns_ : tuple of str or None
         Names of the features, if the data of the fit had names.
     n_iter_ : int
@@ -230,7 +231,7 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
     def _facts(self) -> dict[str, str]:
         errors = self.batch_errors_.set_index("n_rows")
         known = [n for n in (1, 20, 1000) if errors["error"].get(n, np.nan) >= 0]
-        shown = ", ".join(f"{errors['error'][n]:.2g} ({n} rows)" for n in known)
+        shown = ", ".join(f"{errors['error'][n]:.2g} ({n} row{'s' * (n > 1)})" for n in known)
         features = "none" if self.feature_directions_ is None else str(self._n_features)
         return {
             **super()._facts(),

@@ -18,7 +18,12 @@ import numpy as np
 import pandas as pd
 
 from domaincal._typing import FloatArray, IntArray
-from domaincal.calibrators.batch.batch_map import N_NORMS, SMALLEST_SCALE, BatchMap
+from domaincal.calibrators.batch.batch_map import (
+    LARGEST_VALUE,
+    N_NORMS,
+    SMALLEST_SCALE,
+    BatchMap,
+)
 from domaincal.statistics.batch_sums import LOGIT_STATISTICS, RowStatistics
 from domaincal.statistics.bayesian_ridge import RidgeSums, fit_bayesian_ridge
 
@@ -169,7 +174,8 @@ class _Regression:
         s = batches.statistics
         self.mean, scale = s.mean(axis=0), s.std(axis=0)
         constant = scale <= SMALLEST_SCALE * np.maximum(np.abs(self.mean), 1.0)
-        self.scale = np.where(constant, 1.0, scale)
+        # Nothing can be learned from a statistic that is constant: its x is 0 in every batch.
+        self.scale = np.where(constant, LARGEST_VALUE, scale)
         self.x = np.hstack([(s - self.mean) / self.scale, np.ones((len(s), 1))])
         self.domain = batches.domain
         self.t = targets.values[batches.domain]

@@ -24,6 +24,7 @@ from domaincal._validation import (
 )
 from domaincal._warnings import handle_warnings, warn_caller
 from domaincal.calibrators.base import Calibrator, RowValues, TemperatureCalibrator
+from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
 from domaincal.calibrators.batch.batch_temperature import BatchTemperatureScaling
 from domaincal.calibrators.choice.left_out_domains import LeftOutDomains
 from domaincal.calibrators.choice.selection import Selection, choose, empty_table
@@ -33,7 +34,7 @@ from domaincal.calibrators.mixture.domain_mixture import DomainMixtureScaling
 from domaincal.calibrators.row_sample import sample_rows
 from domaincal.calibrators.temperature import TemperatureScaling
 from domaincal.data.batches import BatchSize, check_batch_size
-from domaincal.errors import InputError, SmallDomainWarning
+from domaincal.errors import InputError, SmallDomainWarning, SubsampleWarning
 from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
 #: Name of temperature scaling, with which all candidates are compared.
@@ -45,19 +46,22 @@ MINIMUM_DOMAINS = 3
 
 
 class AutoCalibration(TemperatureCalibrator):
-    """The calibrator that is best on left-out domains, and temperature scaling in doubt.
+    """A calibrator that is chosen by its scores on domains that are left out of the fit.
 
     Domains are left out one by one, or in at most ten folds of similar domains. The candidates are
     fitted to the other domains, and scored on the left-out ones in the way they will be used: row
-    by row, or on batches of ``batch_size`` rows.
+    by row, or in batches of ``batch_size`` rows of one domain. The choice has two steps:
 
-    :class:`BatchTemperatureScaling` stays close to temperature scaling (TS) by itself where
-    left-out domains ask for it. It is taken unless it is worse than TS: unless the one-sided 90%
-    t-bound of the mean difference over the left-out domains, in excess calibration error or in
-    NLL, is above 0. Then TS is taken. Another candidate replaces them if it has the lowest mean
-    excess, the 95% t-interval of the difference is below 0, and its mean NLL is not higher. The
-    winner is fitted to all rows. With fewer than three domains nothing can be known about new
-    ones: TS.
+    1. :class:`BatchTemperatureScaling` is taken, if it is a candidate, unless it is worse than
+       temperature scaling (TS): unless the one-sided 90% t-bound of the mean difference over the
+       left-out domains, in excess calibration error or in NLL, is above 0. Then TS is taken. The
+       burden of proof is on TS, because BatchTemperatureScaling by itself stays close to TS if
+       it predicts left-out domains badly.
+    2. The candidate with the lowest mean excess replaces it if the 95% t-interval of their
+       difference in excess is below 0 and its mean NLL is not higher.
+
+    The winner is fitted to all rows. With fewer than three domains, nothing can be known about new
+    domains: TS is taken, with a :class:`SmallDomainWarning`.
 
     Parameters
     ----------
@@ -66,23 +70,24 @@ class AutoCalibration(TemperatureCalibrator):
         rows with features also :class:`FeatureTemperatureScaling` and
         :class:`DomainMixtureScaling`.
     batch_size : int or "domain", default 1
-        Rows from one place that are predicted together. 1: every row on its own. A number, or
-        "domain" for all rows of a domain: ``domains`` groups the rows at prediction; without it,
-        all rows are one batch.
+        Number of rows from one place that will be predicted together. 1: every row is predicted
+        on its own. A larger number, or "domain" for all rows of a domain: at prediction,
+        ``domains`` groups the rows into batches of any size; without it, all rows are one batch.
     n_bins : int, default 15
         Number of bins of the calibration errors.
     random_state : int, default 0
-        Seed of the batches, and of the sample if there are more than 20,000 rows: candidates are
-        compared on equally many rows of each domain.
+        Seed of the batches, and of the sample: of more than 20,000 rows, equally many of each
+        domain are taken to compare the candidates.
 
     Attributes
     ----------
     best_ : calibrator
         The winner, fitted to all rows.
     selection_ : DataFrame
-        One row for each candidate: method; n_domains, the number of left-out domains; ece, excess,
-        nll, their means over these domains; difference, the mean of excess minus that of TS, with
-        its interval low to high; chosen. Empty with fewer than three domains.
+        One row for TS and for each candidate: method; n_domains, the number of left-out domains;
+        ece, excess and nll, means over these domains; difference, the mean excess minus that of
+        TS, with its 95% interval from low to high; chosen, True for the winner. Empty with fewer
+        than three domains.
     n_classes_ : int
         Number of classes.
     class_names_ : tuple of str or None
@@ -116,7 +121,7 @@ class AutoCalibration(TemperatureCalibrator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the winner to a ``.safetensors`` file, with the table of the selection.
 
-        :func:`domaincal.load` returns the winner.
+        :func:`domaincal.load` returns the winner, whose ``provenance_`` has the table.
         """
         check_is_fitted(self)
         self.best_.save(path)
@@ -139,10 +144,11 @@ class AutoCalibration(TemperatureCalibrator):
             self.selection_ = choose(scores, REFERENCE, _trusted(candidates))
             chosen = self.selection_["method"][self.selection_["chosen"]].item()
         z = rows.logits.tensor if on_device(rows.logits) else rows.logits
-        self.best_ = clone(candidates[chosen]).fit(
-            z, rows.labels, features=rows.features, domains=rows.domains,
-            sample_weight=rows.weight,
-        )  # fmt: skip
+        with handle_warnings(_pass_on):
+            self.best_ = clone(candidates[chosen]).fit(
+                z, rows.labels, features=rows.features, domains=rows.domains,
+                sample_weight=rows.weight,
+            )  # fmt: skip
         self.best_.provenance_ = Selection(self.selection_, self.batch_size)
         # A copy for predictions: the parameter can be changed before the next fit.
         self._single_rows = self.batch_size == 1
@@ -173,6 +179,11 @@ class AutoCalibration(TemperatureCalibrator):
                     "BatchTemperatureScaling()."
                 )
             candidate._check_parameters()
+            if self.batch_size == 1 and _needs_batches(candidate):
+                raise InputError(
+                    f"candidates contains {candidate!r}, which predicts batches, but batch_size is "
+                    "1; use a larger batch_size, or BatchTemperatureScaling(batch='row')."
+                )
             if name == REFERENCE:
                 raise InputError(
                     f"candidates contains {REFERENCE}, with which all are compared anyway; "
@@ -251,6 +262,11 @@ class AutoCalibration(TemperatureCalibrator):
         return str(self.best_._drawing())
 
 
+def _needs_batches(candidate: Calibrator) -> bool:
+    """Whether predictions of a row depend on the other rows."""
+    return isinstance(candidate, BatchCalibrator) and getattr(candidate, "batch", "") != "row"
+
+
 def _trusted(candidates: Mapping[str, Any]) -> str | None:
     """Name of the first candidate that shrinks towards TS by itself."""
     for name, candidate in candidates.items():
@@ -281,6 +297,12 @@ def _by_class_name(candidates: Any) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"candidates contains {twice} twice; remove one of them.")
     return dict(zip(names, listed, strict=True))
+
+
+def _pass_on(message: str, category: type[Warning]) -> None:
+    """Issue the warnings of the winner, but not of its sample: the user did not set its size."""
+    if not issubclass(category, SubsampleWarning):
+        warn_caller(message, category)
 
 
 def _warn_of_few_domains(n_domains: int) -> None:

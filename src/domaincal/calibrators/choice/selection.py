@@ -19,14 +19,15 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """How a calibrator was chosen: the table of the candidates, and the size of the batches.
+    """How :class:`AutoCalibration` chose a calibrator; the ``provenance_`` of the winner.
 
     Attributes
     ----------
     table : DataFrame
-        One row for each candidate; see ``AutoCalibration.selection_``.
+        Scores of the candidates on left-out domains, one row for each; see
+        ``AutoCalibration.selection_``.
     batch_size : int or "domain"
-        Rows that are predicted together.
+        Number of rows that were predicted together, or all rows of a domain.
     """
 
     table: pd.DataFrame
@@ -52,12 +53,13 @@ class Selection:
         reference, *_ = records = self.table.to_dict("records")
         chosen = next(one for one in records if one["chosen"])
         if chosen is reference:
-            return f"{chosen['method']} kept: no candidate is surely better on new domains"
+            return f"{chosen['method']} kept: no candidate is surely better on left-out domains"
         difference, low, high = (100 * chosen[name] for name in ("difference", "low", "high"))
-        return (
-            f"{chosen['method']} chosen: excess {difference:+.1f} points to "
-            f"{reference['method']} (95% interval {low:+.1f} to {high:+.1f})"
-        )
+        side = "below" if difference < 0 else "above"
+        compared = f"excess {abs(difference):.1f} points {side} {reference['method']}"
+        interval = f"95% interval {low:+.1f} to {high:+.1f}"
+        sure = "" if high < 0 else ", not surely different"
+        return f"{chosen['method']} chosen: {compared} ({interval}{sure})"
 
 
 def choose(

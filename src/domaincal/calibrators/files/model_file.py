@@ -34,7 +34,8 @@ _NEW_IN_VERSION_2: dict[str, Any] = {"feature_columns_": None}
 _NEW_IN_VERSION_3: dict[str, Any] = {"provenance_": None}
 
 # Classes that a file may contain. The table is fixed: a file cannot import anything else.
-_CLASSES = {cls.__name__: cls for cls in METHODS.values()}
+# AutoCalibration saves its winner.
+_CLASSES = {cls.__name__: cls for name, cls in METHODS.items() if name != "auto"}
 
 
 def save_calibrator(calibrator: Calibrator, path: str | os.PathLike[str]) -> None:

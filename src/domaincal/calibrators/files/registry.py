@@ -12,6 +12,7 @@ from domaincal.calibrators.baselines.transcal import TransCal
 from domaincal.calibrators.baselines.vector_scaling import VectorScaling
 from domaincal.calibrators.batch.batch_temperature import BatchTemperatureScaling
 from domaincal.calibrators.bayesian_binning import BayesianBinning
+from domaincal.calibrators.choice.auto_calibration import AutoCalibration
 from domaincal.calibrators.domain_temperature import DomainTemperatureScaling
 from domaincal.calibrators.features.feature_temperature import FeatureTemperatureScaling
 from domaincal.calibrators.histogram_binning import HistogramBinning
@@ -32,6 +33,7 @@ METHODS: dict[str, type[Calibrator]] = {
     "histogram": HistogramBinning,
     "isotonic": IsotonicCalibration,
     "bbq": BayesianBinning,
+    "auto": AutoCalibration,
     "batch": BatchTemperatureScaling,
     "mixture": DomainMixtureScaling,
     "shift-weighted": ShiftWeightedScaling,
