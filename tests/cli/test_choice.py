@@ -199,9 +199,12 @@ def test_every_method_goes_through_all_verbs(tmp_path, model, method):
     assert repr(fitted) in out
     assert fitted.data_fingerprint_ == DATA.fingerprint()
     found = document("inspect", model)
-    assert found["class"] == METHODS[method].__name__
+    if method == "auto":  # its file holds the winner
+        assert found["selection"]["batch_size"] == 1
+    else:
+        assert found["class"] == METHODS[method].__name__
+        assert found["selection"] is None
     assert found["summary"] == fitted.summary()
-    assert found["selection"] is None
     told = run("inspect", model).stdout
     assert all(text in told for text in fitted.summary().values())
     run("apply", model, scores, "-o", tmp_path / "p.npz")
@@ -215,6 +218,7 @@ def test_every_method_goes_through_all_verbs(tmp_path, model, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.filterwarnings("ignore::domaincal.errors.SmallDomainWarning")  # auto without domains
 def test_missing_arrays_of_a_fit_are_named_as_in_files(tmp_path, model, method):
     """Whatever the library needs: the message speaks of the file, not of Python arguments."""
     for data, array in ((NO_FEATURES, "features"), (NO_DOMAINS, "domains")):
@@ -238,7 +242,8 @@ def test_the_help_names_every_method_and_parameter():
     assert sorted(re.split(r", | or ", listed)) == sorted(METHODS)
     words = set(re.findall(r"[\w-]+", METHODS_HELP))
     for cls in METHODS.values():
-        assert set(cls().get_params(deep=False)) <= words
+        # Candidates of AutoCalibration are objects, which the command line cannot name.
+        assert set(cls().get_params(deep=False)) - {"candidates"} <= words
 
 
 @pytest.mark.parametrize(

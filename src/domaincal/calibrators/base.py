@@ -287,6 +287,10 @@ class Calibrator(BaseEstimator, ABC):
         """Temperature of each row; None for methods without a temperature."""
         return None
 
+    def predicts_batches(self) -> bool:
+        """Whether predictions for a row depend on the other rows of its domain."""
+        return False
+
     def _check_parameters(self) -> None:
         """Raise InputError for invalid parameters, before any row is read."""
 

@@ -48,7 +48,6 @@ def apply(
     """
     from domaincal.calibrators import load
     from domaincal.cli.console import print_json, say, working
-    from domaincal.cli.method_options import predicts_batches
     from domaincal.cli.options import claimed, described, read_input, size_of
     from domaincal.evaluation import prediction_table
     from domaincal.io.prediction_files import require_table_format, write_table
@@ -57,7 +56,7 @@ def apply(
     with claimed(output, force=force):
         calibrator = load(model)
         source = read_input(data, probabilities=probabilities, max_memory=max_memory)
-        if source.data.domains is None and predicts_batches(calibrator):
+        if source.data.domains is None and calibrator.predicts_batches():
             say(
                 f"warning: {data} has no domains: all rows count as one batch from one place; to "
                 f"group the rows, add {source.names_of('domains')}.",

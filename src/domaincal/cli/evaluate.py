@@ -200,7 +200,6 @@ def _fit_and_score(
     from domaincal.cli.method_options import (
         default_methods,
         parse_methods,
-        predicts_batches,
         require_inputs,
     )
     from domaincal.data.splits import resolve_split
@@ -212,7 +211,7 @@ def _fit_and_score(
     protocol.update(
         protocol="leave one domain out" if leave_one_domain_out else "halves",
         methods=list(calibrators), split=resolve_split(source.data, split), seed=seed,
-        batch_methods=[name for name, one in calibrators.items() if predicts_batches(one)],
+        batch_methods=[name for name, one in calibrators.items() if one.predicts_batches()],
     )  # fmt: skip
     options: dict[str, Any] = {
         "by": protocol["split"], "n_bins": protocol["n_bins"], "random_state": seed,
@@ -229,7 +228,6 @@ def _score_models(
     """Results table of fitted calibrators; completes ``protocol``."""
     from domaincal.calibrators import load
     from domaincal.cli.console import say
-    from domaincal.cli.method_options import predicts_batches
     from domaincal.evaluation.protocols import evaluate_fitted
 
     protocol.update(protocol="models", models=[str(path) for path in models])
@@ -240,7 +238,7 @@ def _score_models(
         if fitted[name].data_fingerprint_ == source.data.fingerprint():
             say(f"warning: {path} was fitted on these rows; its scores are too optimistic.",
                 err=True)  # fmt: skip
-    protocol["batch_methods"] = [name for name, one in fitted.items() if predicts_batches(one)]
+    protocol["batch_methods"] = [name for name, one in fitted.items() if one.predicts_batches()]
     return evaluate_fitted(fitted, source.data, ood=protocol["ood"], n_bins=protocol["n_bins"])
 
 

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from domaincal.data import CalibrationData
 
 METHODS_HELP = (
-    "A method is msp, ts, domain-ts, md-ts, batch, mixture, shift-weighted, feature-ts, transcal, "
-    "cpcs, dac, vector, histogram, isotonic or bbq, with parameters of its class after colons: "
-    "md-ts:head=ridge:target=log, histogram:n_bins=20. md-ts has head, features, target, "
-    "fit_intercept, domain_weight, clip, alpha, max_rows, nystroem, random_state; batch has batch, "
-    "random_state; mixture, shift-weighted, feature-ts, transcal, cpcs and dac have max_rows, "
-    "random_state, transcal also at_least_one and dac n_neighbors; histogram has n_bins, strategy, "
-    "scheme; isotonic and bbq have scheme."
+    "A method is auto, msp, ts, domain-ts, md-ts, batch, mixture, shift-weighted, feature-ts, "
+    "transcal, cpcs, dac, vector, histogram, isotonic or bbq, with parameters of its class after "
+    "colons: md-ts:head=ridge:target=log, histogram:n_bins=20. md-ts has head, features, target, "
+    "fit_intercept, domain_weight, clip, alpha, max_rows, nystroem, random_state; auto has "
+    "batch_size, n_bins, random_state; batch has batch, random_state; mixture, shift-weighted, "
+    "feature-ts, transcal, cpcs and dac have max_rows, random_state, transcal also at_least_one "
+    "and dac n_neighbors; histogram has n_bins, strategy, scheme; isotonic and bbq have scheme."
 )
 # Longest number of --batch: int() refuses numbers of more than 4,300 digits.
 _BATCH_DIGITS = 9
@@ -92,13 +92,6 @@ def require_inputs(calibrator: Any, method: str, source: InputData) -> None:
         if isinstance(calibrator, MultiDomainTemperatureScaling):
             other = f"use {method}:features=logits"
         source.require("features", needed_by=name, alternative=other)
-
-
-def predicts_batches(calibrator: Any) -> bool:
-    """Whether the temperature of a row depends on the other rows of its domain."""
-    from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
-
-    return isinstance(calibrator, BatchCalibrator) and getattr(calibrator, "batch", "") != "row"
 
 
 def _needs_features(calibrator: Any) -> bool:

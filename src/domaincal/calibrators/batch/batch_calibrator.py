@@ -20,6 +20,10 @@ class BatchCalibrator(TemperatureCalibrator):
     implement ``_learn`` and ``_batch_temperatures``.
     """
 
+    def predicts_batches(self) -> bool:
+        """Whether predictions for a row depend on the other rows of its domain."""
+        return True
+
     @abstractmethod
     def _batch_temperatures(
         self, logits: Array, features: ArrayLike | None, codes: IntArray, n_batches: int

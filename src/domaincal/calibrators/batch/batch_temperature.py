@@ -120,6 +120,10 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
         self.batch = batch
         self.random_state = random_state
 
+    def predicts_batches(self) -> bool:
+        """Whether predictions for a row depend on the other rows of its domain."""
+        return self.batch != "row"
+
     def _check_parameters(self) -> None:
         check_option(self.batch, "batch", ("domain", "row"))
         check_random_state(self.random_state)

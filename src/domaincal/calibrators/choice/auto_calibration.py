@@ -24,7 +24,6 @@ from domaincal._validation import (
 )
 from domaincal._warnings import handle_warnings, warn_caller
 from domaincal.calibrators.base import Calibrator, RowValues, TemperatureCalibrator
-from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
 from domaincal.calibrators.batch.batch_temperature import BatchTemperatureScaling
 from domaincal.calibrators.choice.left_out_domains import LeftOutDomains
 from domaincal.calibrators.choice.selection import Selection, choose, empty_table
@@ -126,6 +125,10 @@ class AutoCalibration(TemperatureCalibrator):
         check_is_fitted(self)
         self.best_.save(path)
 
+    def predicts_batches(self) -> bool:
+        """Whether predictions for a row depend on the other rows of its domain."""
+        return self.batch_size != 1
+
     def _check_parameters(self) -> None:
         check_batch_size(self.batch_size)
         check_n_bins(self.n_bins)
@@ -179,7 +182,7 @@ class AutoCalibration(TemperatureCalibrator):
                     "BatchTemperatureScaling()."
                 )
             candidate._check_parameters()
-            if self.batch_size == 1 and _needs_batches(candidate):
+            if self.batch_size == 1 and candidate.predicts_batches():
                 raise InputError(
                     f"candidates contains {candidate!r}, which predicts batches, but batch_size is "
                     "1; use a larger batch_size, or BatchTemperatureScaling(batch='row')."
@@ -260,11 +263,6 @@ class AutoCalibration(TemperatureCalibrator):
 
     def _drawing(self) -> str:
         return str(self.best_._drawing())
-
-
-def _needs_batches(candidate: Calibrator) -> bool:
-    """Whether predictions of a row depend on the other rows."""
-    return isinstance(candidate, BatchCalibrator) and getattr(candidate, "batch", "") != "row"
 
 
 def _trusted(candidates: Mapping[str, Any]) -> str | None:
