@@ -43,7 +43,8 @@ TS = [0.10, 0.12, 0.08, 0.11]
 _RULES = {
     "surely better": ({"a": _scores(np.array(TS) - 0.05)}, "a"),
     "better in the mean only": ({"a": _scores([0.0, 0.11, 0.09, 0.10])}, "ts"),
-    "the interval touches 0": ({"a": _scores([0.0, 0.02, 0.08, 0.11])}, "ts"),
+    "the interval touches 0": ({"a": _scores([0.0, 0.08, 0.08, 0.11])}, "ts"),
+    "the interval is just below 0": ({"a": _scores([0.0, 0.02, 0.08, 0.11])}, "a"),
     "the same": ({"a": _scores(TS)}, "ts"),
     "worse": ({"a": _scores(np.array(TS) + 0.05)}, "ts"),
     "a higher NLL": ({"a": _scores(np.array(TS) - 0.05, 1.001)}, "ts"),
@@ -110,7 +111,7 @@ def test_the_table_holds_means_and_a_t_interval():
     assert row[["ece", "excess", "nll", "difference"]].tolist() == pytest.approx(
         [0.07, 0.06, 0.5, -0.04]
     )
-    half = 4.302652729696142 * 0.02 / np.sqrt(3)  # t quantile 0.975 with 2 degrees of freedom
+    half = 1.8856180831641267 * 0.02 / np.sqrt(3)  # t quantile 0.9 with 2 degrees of freedom
     assert row[["low", "high"]].tolist() == pytest.approx([-0.04 - half, -0.04 + half])
 
 

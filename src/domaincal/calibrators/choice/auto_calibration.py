@@ -52,11 +52,11 @@ class AutoCalibration(TemperatureCalibrator):
     by row, or in batches of ``batch_size`` rows of one domain. The choice has two steps:
 
     1. :class:`BatchTemperatureScaling` is taken, if it is a candidate, unless it is worse than
-       temperature scaling (TS): unless the one-sided 90% t-bound of the mean difference over the
+       temperature scaling (TS): unless the 80% t-interval of the mean difference over the
        left-out domains, in excess calibration error or in NLL, is above 0. Then TS is taken. The
        burden of proof is on TS, because BatchTemperatureScaling by itself stays close to TS if
        it predicts left-out domains badly.
-    2. The candidate with the lowest mean excess replaces it if the 95% t-interval of their
+    2. The candidate with the lowest mean excess replaces it if the 80% t-interval of their
        difference in excess is below 0 and its mean NLL is not higher.
 
     The winner is fitted to all rows. With fewer than three domains, nothing can be known about new
@@ -85,7 +85,7 @@ class AutoCalibration(TemperatureCalibrator):
     selection_ : DataFrame
         One row for TS and for each candidate: method; n_domains, the number of left-out domains;
         ece, excess and nll, means over these domains; difference, the mean excess minus that of
-        TS, with its 95% interval from low to high; chosen, True for the winner. Empty with fewer
+        TS, with its 80% interval from low to high; chosen, True for the winner. Empty with fewer
         than three domains.
     n_classes_ : int
         Number of classes.

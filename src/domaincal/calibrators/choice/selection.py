@@ -11,6 +11,8 @@ import scipy.stats
 from domaincal._typing import FloatArray
 from domaincal.data.batches import BatchSize
 
+#: Confidence of the intervals that decide. With a few domains, higher ones hardly ever decide.
+CONFIDENCE = 0.8
 #: Columns of a table of a selection.
 COLUMNS = (
     "method", "n_domains", "ece", "excess", "nll", "difference", "low", "high", "chosen",
@@ -53,12 +55,12 @@ class Selection:
         reference, *_ = records = self.table.to_dict("records")
         chosen = next(one for one in records if one["chosen"])
         if chosen is reference:
-            return f"{chosen['method']} kept: no candidate is surely better on left-out domains"
+            return f"{chosen['method']} kept: no candidate is clearly better on left-out domains"
         difference, low, high = (100 * chosen[name] for name in ("difference", "low", "high"))
         side = "below" if difference < 0 else "above"
         compared = f"excess {abs(difference):.1f} points {side} {reference['method']}"
-        interval = f"95% interval {low:+.1f} to {high:+.1f}"
-        sure = "" if high < 0 else ", not surely different"
+        interval = f"{CONFIDENCE:.0%} interval {low:+.1f} to {high:+.1f}"
+        sure = "" if high < 0 else ", not clearly different"
         return f"{chosen['method']} chosen: {compared} ({interval}{sure})"
 
 
@@ -71,9 +73,9 @@ def choose(
     for each left-out domain.
 
     The start is the trusted candidate, or the reference if there is none, or if the trusted
-    candidate is worse: if the mean of its difference to the reference, in excess or NLL, has a
-    one-sided 90% t-bound above 0. From there, the candidate with the lowest mean excess is taken
-    if the 95% t-interval of its difference in excess is below 0 and its mean NLL is not higher.
+    candidate is worse: if the 80% t-interval of its difference to the reference, in excess or NLL,
+    is above 0. From there, the candidate with the lowest mean excess is taken if the 80%
+    t-interval of its difference in excess is below 0 and its mean NLL is not higher.
 
     Examples
     --------
@@ -85,16 +87,16 @@ def choose(
     """
     records = []
     for method, frame in scores.items():
-        difference = _difference(scores, method, reference)
-        low, high = paired_interval(difference)
+        difference = _difference(scores, method, reference, "excess")
+        low, high = _interval(scores, method, reference, "excess")
         means = frame[["ece", "excess", "nll"]].mean()
         records.append((method, len(frame), *means, difference.mean(), low, high))
     start = reference
     if trusted is not None and not _is_worse(scores, trusted, reference):
         start = trusted
     best = min(scores, key=lambda method: scores[method]["excess"].mean())
-    surely_better = paired_interval(_difference(scores, best, start))[1] < 0
-    if surely_better and _difference(scores, best, start, "nll").mean() <= 0:
+    is_better = _interval(scores, best, start, "excess")[1] < 0
+    if is_better and _difference(scores, best, start, "nll").mean() <= 0:
         start = best
     table = pd.DataFrame(records, columns=list(COLUMNS[:-1]))
     table["chosen"] = table["method"] == start
@@ -102,17 +104,20 @@ def choose(
 
 
 def _difference(
-    scores: dict[str, pd.DataFrame], method: str, other: str, column: str = "excess"
+    scores: dict[str, pd.DataFrame], method: str, other: str, column: str
 ) -> FloatArray:
     """Differences of two candidates in each left-out domain."""
     return (scores[method][column] - scores[other][column]).to_numpy()
 
 
 def _is_worse(scores: dict[str, pd.DataFrame], method: str, other: str) -> bool:
-    return any(
-        paired_interval(_difference(scores, method, other, column), confidence=0.8)[0] > 0
-        for column in ("excess", "nll")
-    )
+    return any(_interval(scores, method, other, column)[0] > 0 for column in ("excess", "nll"))
+
+
+def _interval(
+    scores: dict[str, pd.DataFrame], method: str, other: str, column: str
+) -> tuple[float, float]:
+    return paired_interval(_difference(scores, method, other, column), confidence=CONFIDENCE)
 
 
 def paired_interval(differences: FloatArray, *, confidence: float = 0.95) -> tuple[float, float]:
