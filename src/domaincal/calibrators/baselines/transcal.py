@@ -81,8 +81,7 @@ class TransCal(SourceCalibrator):
     4. lambda is the one of 0, 0.05, ..., 1 with the smallest estimated mean squared error,
        ``max(0, (a - a_1)^2 - Var(a - a_1)) + Var(a)``. Here a is the estimate, and a_1 that of
        lambda = 1, which has no bias under covariate shift but a large variance if few rows have
-       most of the weight. The published criterion, the difference of confidence and accuracy, does
-       not determine lambda: some T makes it 0 for every lambda.
+       most of the weight. This criterion is ours.
 
     The mean confidence falls with T, so that T is found by root finding. An accuracy out of reach
     gives a limit of T.
