@@ -177,7 +177,7 @@ def _map(**changes):
         "sizes": np.array([1.0, 100.0]), "mean": np.zeros((2, 1)), "scale": np.ones((2, 1)),
         "coef": np.array([[0.0, 0.0], [0.0, 2.0]]), "log_pooled": 3.0, "low": -100.0,
         "high": 100.0, "error": np.array([0.4, 0.1]),
-        "precision": np.stack([np.diag([0.25, 0.0])] * 2),
+        "reach": np.full(2, 2.0),
     }  # fmt: skip
     return BatchMap(**{**parts, **changes})
 
@@ -402,7 +402,7 @@ def test_fewer_than_three_domains_are_temperature_scaling(features, tmp_path):
     names = np.array(["a", "b", "small"])[(np.arange(len(data)) % 2) + (np.arange(len(data)) < 5)]
     names[:5] = "small"  # too few rows to be used
     given = {"features": data.features} if features else {}
-    with pytest.warns(dc.errors.SmallDomainWarning, match="2 domains can be used, at least 3"):
+    with pytest.warns(dc.errors.SmallDomainWarning, match="2 domains can be used, but at least 3"):
         fitted = dc.BatchTemperatureScaling().fit(data.logits, data.labels, domains=names, **given)
     expected = dc.TemperatureScaling().fit(data.logits, data.labels).temperature_
     loaded = _saved_and_loaded(fitted, tmp_path)

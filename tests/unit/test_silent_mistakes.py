@@ -40,7 +40,7 @@ def test_tensors_and_rounded_probabilities_are_recognised():
     torch = pytest.importorskip("torch")
     tensor = torch.tensor(P)
     hard = np.eye(5, dtype=int)[DATA.labels]  # such as those of a decision tree
-    for p in (tensor, tensor.to(torch.bfloat16), P.round(4), P.tolist(), P[:3], hard):
+    for p in (tensor, tensor.to(torch.bfloat16), P.round(4), P.round(3), P.tolist(), P[:3], hard):
         with pytest.warns(dc.errors.ProbabilitiesWarning):
             dc.MaxSoftmax().fit(p, DATA.labels[: len(p)])
 

@@ -11,8 +11,9 @@ from domaincal.errors import ProbabilitiesWarning
 
 # With fewer rows, logits that happen to sum to 1 are not unlikely enough.
 _MINIMUM_ROWS = 3
-# Rounded probabilities sum to 1 within this: those of bfloat16 within 2**-9.
-_TOLERANCE = 3e-3
+# Rounded probabilities sum to 1 within these: those of bfloat16 within 2**-9, those with three
+# decimals within 0.0005 for each class. Logits of many classes could come close to a wider limit.
+_TOLERANCE, _TOLERANCE_PER_CLASS, _LARGEST_TOLERANCE = 3e-3, 5.1e-4, 2e-2
 # The first rows tell nearly all logits; the others are read in blocks.
 _FIRST_ROWS = 16
 _BLOCK = 1 << 14
@@ -28,16 +29,17 @@ def look_like_probabilities(logits: Array) -> bool:
     >>> look_like_probabilities(p), look_like_probabilities(np.log(p))
     (True, False)
     """
-    n_rows = len(logits)
+    n_rows, n_classes = logits.shape
     if n_rows < _MINIMUM_ROWS:
         return False
+    tolerance = min(max(_TOLERANCE, _TOLERANCE_PER_CLASS * n_classes), _LARGEST_TOLERANCE)
     for start in (0, *range(_FIRST_ROWS, n_rows, _BLOCK)):
         stop = start + _BLOCK if start else _FIRST_ROWS
         z = host_array(logits[start:stop])
         # Comparisons with NaN are false, so that rows with NaN do not count.
-        if not 0 <= z.min() <= z.max() <= 1.0 + _TOLERANCE:
+        if not 0 <= z.min() <= z.max() <= 1.0 + tolerance:
             return False
-        if not np.abs(z.sum(axis=1, dtype=np.float64) - 1.0).max() < _TOLERANCE:
+        if not np.abs(z.sum(axis=1, dtype=np.float64) - 1.0).max() < tolerance:
             return False
     return True
 

@@ -74,9 +74,8 @@ class BatchMap:
         Limits of log T.
     error : array of shape (n_sizes,)
         Standard error of log T of a batch that is not further away than those of the fit.
-    precision : array of shape (n_sizes, n_statistics + 1, n_statistics + 1)
-        Inverse covariance, up to a factor, by which the distance of a batch is measured:
-        ``x' precision x`` is at most 1 for the batches of the fit.
+    reach : array of shape (n_sizes,)
+        Largest Euclidean norm of x among the batches of the fit: the unit of distances.
     """
 
     sizes: FloatArray
@@ -87,7 +86,7 @@ class BatchMap:
     low: float
     high: float
     error: FloatArray
-    precision: FloatArray
+    reach: FloatArray
 
     def log_temperature(self, statistics: FloatArray, n: FloatArray) -> FloatArray:
         """Log T of each batch; ``n`` is its number of rows.
@@ -98,8 +97,9 @@ class BatchMap:
         values = []
         for k, coef in enumerate(self.coef):
             x = self.standardised(k, statistics)
-            nearness = FAR**2 / np.maximum(self._squared_distance(k, x), FAR**2)
-            values.append((x @ coef) * nearness)
+            nearness = FAR / np.maximum(self._distance(k, x), FAR)
+            # Squared, because x @ coef grows with the distance.
+            values.append((x @ coef) * nearness**2)
         log_t = self.log_pooled + self._interpolated(np.stack(values), n)
         return np.clip(log_t, self.low, self.high)
 
@@ -107,8 +107,8 @@ class BatchMap:
         """Standard error of log T of each batch; it grows with the distance of the batch."""
         variances = []
         for k, error in enumerate(self.error):
-            squared = self._squared_distance(k, self.standardised(k, statistics))
-            variances.append(error**2 * np.sqrt(np.maximum(squared, 1.0)))
+            distance = self._distance(k, self.standardised(k, statistics))
+            variances.append(error**2 * np.maximum(distance, 1.0))
         return np.sqrt(self._interpolated(np.stack(variances), n))
 
     def standardised(self, k: int, statistics: FloatArray) -> FloatArray:
@@ -116,9 +116,9 @@ class BatchMap:
         x = (statistics - self.mean[k]) / self.scale[k]
         return np.hstack([x, np.ones((len(x), 1))])
 
-    def _squared_distance(self, k: int, x: FloatArray) -> FloatArray:
-        """``x' precision x``, in units of the largest of the batches of the fit."""
-        return np.asarray(np.einsum("ij,jk,ik->i", x, self.precision[k], x))
+    def _distance(self, k: int, x: FloatArray) -> FloatArray:
+        """Norm of the standardised statistics, in units of the largest of the fit."""
+        return np.asarray(np.linalg.norm(x[:, :-1], axis=1) / self.reach[k])
 
     def _interpolated(self, values: FloatArray, n: FloatArray) -> FloatArray:
         """Values of shape (n_sizes, n_batches), interpolated to the sizes of the batches."""

@@ -247,7 +247,8 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
 
 def _warn_of_few_domains(n_domains: int, temperature: float) -> None:
     warn_caller(
-        f"{n_domains} domains can be used, at least {MINIMUM_DOMAINS} are needed to learn how "
+        f"{n_domains} domain{'s' * (n_domains != 1)} can be used, but at least {MINIMUM_DOMAINS} "
+        "are needed to learn how "
         "temperatures differ between domains: every row gets the pooled temperature "
         f"{temperature:.4g}, as in TemperatureScaling.",
         SmallDomainWarning,

@@ -16,6 +16,7 @@ from operator import add
 
 import numpy as np
 import pandas as pd
+import scipy.stats
 
 from domaincal._typing import FloatArray, IntArray
 from domaincal.calibrators.batch.batch_map import (
@@ -29,7 +30,7 @@ from domaincal.statistics.bayesian_ridge import RidgeSums, fit_bayesian_ridge
 
 #: Sizes of the batches that are resampled, and how many of them from each domain.
 BATCHES = {1: 128, 2: 64, 5: 32, 10: 24, 20: 16, 50: 12, 100: 8, 300: 8, 1000: 8}
-#: Limits of log T: this part of the range of the targets beyond it.
+#: Limits of log T: this part of the range of the targets and the log T_k beyond it.
 MARGIN = 0.3
 # A domain counts as one observation in the regression of large batches, whose statistics hardly
 # differ, and as 100 / size observations in that of small ones.
@@ -115,17 +116,18 @@ def fit_batch_map(
     folds : array of int, shape (n_domains,)
         Fold of each domain; the domains of a fold are left out together.
     """
-    ends = np.append(targets, log_pooled)
+    ends = np.concatenate([targets, log_temperatures, [log_pooled]])
     margin = MARGIN * np.ptp(ends)
     low, high = float(ends.min() - margin), float(ends.max() + margin)
     relative = Targets(
         targets - log_pooled, log_temperatures - log_pooled, low - log_pooled, high - log_pooled
     )
     fits = [_fit_size(one, relative, folds) for one in batches]
-    mean, scale, coef, error, precision = (np.stack(part) for part in zip(*fits, strict=True))
+    mean, scale, coef, error, reach = (np.stack(part) for part in zip(*fits, strict=True))
     sizes = np.array([one.size for one in batches], np.float64)
-    fitted = BatchMap(sizes, mean, scale, coef, log_pooled, low, high, error, precision)
-    return fitted, error_table(fitted, _standard_error(relative.log_temperatures))
+    fitted = BatchMap(sizes, mean, scale, coef, log_pooled, low, high, error, reach)
+    pooled_error = _standard_error(relative.log_temperatures, len(targets))
+    return fitted, error_table(fitted, pooled_error)
 
 
 def constant_map(log_pooled: float) -> BatchMap:
@@ -133,7 +135,7 @@ def constant_map(log_pooled: float) -> BatchMap:
     n = len(LOGIT_STATISTICS)
     return BatchMap(
         np.ones(1), np.zeros((1, n)), np.ones((1, n)), np.zeros((1, n + 1)),
-        log_pooled, log_pooled, log_pooled, np.array([np.nan]), np.zeros((1, n + 1, n + 1)),
+        log_pooled, log_pooled, log_pooled, np.array([np.nan]), np.ones(1),
     )  # fmt: skip
 
 
@@ -151,7 +153,7 @@ def error_table(fitted: BatchMap, pooled_error: float) -> pd.DataFrame:
 def _fit_size(
     batches: TrainingBatches, targets: Targets, folds: IntArray
 ) -> tuple[FloatArray, ...]:
-    """Standardisation, coefficients, error and precision for batches of one size."""
+    """Standardisation, coefficients, error and reach for batches of one size."""
     regression = _Regression(batches, targets)
     of_folds = regression.left_out(folds)
     squares = np.mean((of_folds - regression.t) ** 2, axis=1)
@@ -163,8 +165,10 @@ def _fit_size(
     # Domain by domain: the error of a batch from one new domain.
     of_domains = factor * (share @ regression.left_out(np.arange(len(folds))))
     differences = of_domains - targets.log_temperatures[batches.domain]
-    error = _standard_error(differences)
-    return regression.mean, regression.scale, coef, np.array(error), regression.precision()
+    error = _standard_error(differences, len(folds))
+    # At least 1, the norm of one standardised statistic, if all statistics are constant.
+    reach = np.maximum(np.linalg.norm(regression.x[:, :-1], axis=1).max(), 1.0)
+    return regression.mean, regression.scale, coef, np.array(error), reach
 
 
 class _Regression:
@@ -212,11 +216,6 @@ class _Regression:
             out[:, own] = coefs @ self.x[own].T
         return np.clip(out, self.targets.low, self.targets.high)
 
-    def precision(self) -> FloatArray:
-        """Inverse of the Gram matrix, scaled so that ``x' P x`` is at most 1 for these batches."""
-        inverse = np.linalg.pinv(reduce(add, self.sums).gram, hermitian=True)
-        return np.asarray(inverse / np.einsum("ij,jk,ik->i", self.x, inverse, self.x).max())
-
 
 def _factor(predicted: FloatArray, t: FloatArray, fold: IntArray) -> float:
     """Factor between 0 and 1 of predictions of left-out folds.
@@ -234,9 +233,11 @@ def _factor(predicted: FloatArray, t: FloatArray, fold: IntArray) -> float:
     return float(np.clip(f + error if f > error else f, 0.0, 1.0))
 
 
-def _standard_error(differences: FloatArray) -> float:
+def _standard_error(differences: FloatArray, n_domains: int) -> float:
     """Standard error such that 95% of the differences are at most 1.96 times it.
 
-    A root mean square would cover too much if a few differences are large.
+    A root mean square would cover too much if a few differences are large. The quantile of few
+    domains is uncertain: it is raised as that of a t-distribution.
     """
-    return float(np.quantile(np.abs(differences), 0.95) / 1.96)
+    few_domains = scipy.stats.t.ppf(0.975, n_domains - 1) / scipy.stats.norm.ppf(0.975)
+    return float(np.quantile(np.abs(differences), 0.95) / 1.96 * few_domains)

@@ -55,7 +55,7 @@ class Selection:
         reference, *_ = records = self.table.to_dict("records")
         chosen = next(one for one in records if one["chosen"])
         if chosen is reference:
-            return f"{chosen['method']} kept: no candidate is clearly better on left-out domains"
+            return f"{chosen['method']} kept: the candidates are worse or not clearly better"
         difference, low, high = (100 * chosen[name] for name in ("difference", "low", "high"))
         side = "below" if difference < 0 else "above"
         compared = f"excess {abs(difference):.1f} points {side} {reference['method']}"

@@ -203,7 +203,7 @@ TABLE: dict[type, dict[str, Check]] = {
         "low": log_temperature,
         "high": log_temperature,
         "error": array("n_sizes", low=0.0, high=_LARGEST_COEF, nan=True),
-        "precision": array("n_sizes", "n_coefs", "n_coefs", low=-_LARGEST_COEF, high=_LARGEST_COEF),
+        "reach": array("n_sizes", low=SMALLEST_SCALE, high=_LARGEST_STATISTIC),
     },
     FeatureDirections: {
         "mean": array("n_features", low=-LARGEST_FEATURE, high=LARGEST_FEATURE),
