@@ -47,4 +47,6 @@ TABLE_METHODS = {
     BATCH: Method(lambda size: dc.BatchTemperatureScaling(), BATCHES),
     AUTO: Method(lambda size: dc.AutoCalibration(batch_size=size), BATCHES),
 }
-DRAW_METHODS = {name: TABLE_METHODS[name] for name in (TS, "MD-TS", "MD-TS log T", BATCH, AUTO)}
+DRAW_METHODS = {
+    name: TABLE_METHODS[name] for name in (TS, "MD-TS", "mixture", "feature TS", BATCH, AUTO)
+}

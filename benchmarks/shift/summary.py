@@ -10,8 +10,8 @@ from domaincal.calibrators.choice.selection import paired_interval
 CELL = ["data", "partition", "seed"]
 #: A smaller distance of TS from the oracle is reported, but not divided by.
 SMALLEST_GAP = 0.5
-#: Candidates of AutoCalibration in the random draws, which are also scored on their own.
-CANDIDATES = (TS, "mixture", "feature TS", BATCH)
+#: Candidates of AutoCalibration besides TS, for single rows and for batches.
+SINGLE_ROWS, BATCHES_OF_ROWS = ("mixture", "feature TS", BATCH), (BATCH,)
 
 
 def method_table(scores: pd.DataFrame, data: str) -> pd.DataFrame:
@@ -92,7 +92,7 @@ def gains(compared: pd.DataFrame) -> pd.DataFrame:
         for size in sizes:
             candidates = {
                 name: own[(own["method"] == name) & own["batch"].isin([size, ANY])]
-                for name in CANDIDATES[1:]
+                for name in (SINGLE_ROWS if size == "1" else BATCHES_OF_ROWS)
             }
             means = {name: rows["difference"].mean() for name, rows in candidates.items()}
             best = min([(0.0, TS), *((mean, name) for name, mean in means.items())])
