@@ -8,7 +8,7 @@ import domaincal as dc
 
 #: Sizes of the batches of a new domain; "domain" is all its rows.
 BATCHES = (1, 5, 20, 100, "domain")
-#: Name of the method that has no labels of new domains and is fitted once.
+#: Names of methods that tables and figures treat in a special way.
 TS, ORACLE, AUTO, BATCH = "TS", "oracle", "auto", "batch"
 
 

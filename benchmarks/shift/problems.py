@@ -30,9 +30,9 @@ DRAW_ROWS = 300
 
 @dataclass(frozen=True)
 class Cell:
-    """One fit of every method: a data set, a seed, and the OOD domains.
+    """One fit of every method: a data set, a seed, and a partition of its domains.
 
-    ``draw`` is the number of a random draw, whose ``n_ind`` InD domains follow from it.
+    With ``n_ind``, the partition is a random draw of so many InD domains, by the seed.
     """
 
     data: str
