@@ -31,10 +31,11 @@ class BoundaryWarning(DomaincalWarning):
 
 
 class ClippedTemperatureWarning(DomaincalWarning):
-    """More than a tenth of the predicted temperatures are at a limit of ``clip``.
+    """More than a tenth of the rows are so unlike those of the fit that T is held back.
 
-    Likely reasons are other features than in the fit, features on another scale, rows from a
-    domain unlike all domains of the fit, or a poor head. Given for 20 rows or more.
+    Their temperatures are at a limit, or a batch is so far away that its temperature tends to the
+    pooled one. Likely reasons are other features than in the fit, features on another scale, rows
+    from a domain unlike all domains of the fit, or a poor head. Given for 20 rows or more.
     """
 
 

@@ -10,11 +10,12 @@ from sklearn.neighbors import NearestNeighbors
 
 import domaincal as dc
 from domaincal.calibrators.baselines import vector_scaling
-from domaincal.calibrators.baselines.density_aware import NeighbourDistance, normalised
+from domaincal.calibrators.baselines.density_aware import NeighbourDistance, fit_line, normalised
 from domaincal.calibrators.baselines.density_ratio import DensityRatio
 from domaincal.calibrators.baselines.transcal import LAMBDAS, weighted_accuracy
 from domaincal.calibrators.baselines.vector_scaling import PenalisedLoss
 from domaincal.calibrators.inputs import TrainingRows
+from domaincal.calibrators.temperature import fit_pooled_temperature
 from support import fit, small_domains
 
 SHIFT = 1.5
@@ -237,6 +238,21 @@ def test_dac_is_temperature_scaling_where_distances_say_nothing():
     assert found.coef_ == 0.0
     expected = dc.TemperatureScaling().fit(data.logits, y).temperature_
     assert found.intercept_ == pytest.approx(expected, rel=1e-7)
+
+
+def test_a_weight_in_the_line_of_dac_is_a_repetition():
+    """With the same distances; a repeated row would be a neighbour of itself."""
+    data, d = _rows_with_distances(600)
+    weight = np.random.default_rng(2).integers(0, 4, len(d))
+    some = TrainingRows(data.logits, data.labels, None, None, weight.astype(float))
+    at = np.repeat(np.arange(len(d)), weight)
+    repeated = TrainingRows(data.logits[at], data.labels[at], None, None, None)
+    lines = [
+        fit_line(rows, distances, fit_pooled_temperature(rows))
+        for rows, distances in ((some, d), (repeated, d[at]))
+    ]
+    np.testing.assert_allclose(*lines, rtol=1e-6)
+    assert lines[0][1] > 1.0
 
 
 def test_the_derivatives_of_vector_scaling_are_those_of_finite_differences():

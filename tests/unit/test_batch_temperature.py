@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 import domaincal as dc
 from domaincal.calibrators.batch import batch_rows
 from domaincal.calibrators.batch.batch_map import BatchMap, FeatureDirections
-from domaincal.calibrators.batch.batch_rows import DomainRows, principal_directions
+from domaincal.calibrators.batch.batch_rows import DomainRows, feature_directions
 from domaincal.statistics.batch_sums import LOGIT_STATISTICS, RowStatistics, histogram_quantiles
 from support import fit, fit_without_features, small_domains, temperatures
 
@@ -121,7 +121,7 @@ def test_directions_are_whitened_principal_components(shape):
     rng = np.random.default_rng(0)
     x = rng.normal(size=shape) * np.linspace(3.0, 0.5, shape[1]) + 7.0
     parts = np.array_split(rng.permutation(shape[0]), 3)
-    found = principal_directions(x, [DomainRows(p, np.ones(len(p))) for p in parts])
+    found = feature_directions(x, [DomainRows(p, np.ones(len(p))) for p in parts])
     values = found(x)
     n = min(8, shape[1])
     coordinates = values[:, 2 : 2 + n]
@@ -184,35 +184,35 @@ def _map(**changes):
 
 def test_sizes_are_interpolated_in_the_logarithm_of_the_rows():
     n = np.array([1.0, 10.0, 100.0, 1e9])
-    found = _map().log_temperature(np.zeros((4, 1)), n)
-    np.testing.assert_allclose(found, [3.0, 4.0, 5.0, 5.0])
-    variances = _map().log_error(np.zeros((4, 1)), n) ** 2
-    np.testing.assert_allclose(variances, [0.16, 0.085, 0.01, 0.01])
+    found = _map().predict(np.zeros((4, 1)), n)
+    np.testing.assert_allclose(found.log_temperature, [3.0, 4.0, 5.0, 5.0])
+    np.testing.assert_allclose(found.log_error**2, [0.16, 0.085, 0.01, 0.01])
 
 
 def test_statistics_are_standardised_before_the_map():
-    found = _map(mean=np.full((2, 1), 5.0), scale=np.full((2, 1), 2.0), coef=np.ones((2, 2)))
-    np.testing.assert_allclose(found.log_temperature(np.array([[9.0]]), np.ones(1)), 3.0 + 2.0 + 1)
+    some = _map(mean=np.full((2, 1), 5.0), scale=np.full((2, 1), 2.0), coef=np.ones((2, 2)))
+    found = some.predict(np.array([[9.0]]), np.ones(1))
+    np.testing.assert_allclose(found.log_temperature, 3.0 + 2.0 + 1)
 
 
 def test_predictions_stay_inside_the_limits():
     limited = _map(coef=np.ones((2, 2)), low=2.5, high=4.5)
-    found = limited.log_temperature(np.array([[-9.0], [0.0], [9.0]]), np.ones(3))
-    np.testing.assert_allclose(found, [2.5, 4.0, 4.5])
+    found = limited.predict(np.array([[-9.0], [0.0], [9.0]]), np.ones(3))
+    np.testing.assert_allclose(found.log_temperature, [2.5, 4.0, 4.5])
 
 
 def test_a_far_batch_tends_to_the_pooled_temperature():
     """At distances 5 and 50, that is x of 10 and 100; the limit is a distance of 10."""
-    found = _map(coef=np.array([[0.1, 0.0]] * 2)).log_temperature(
-        np.array([[10.0], [100.0]]), np.ones(2)
-    )
-    np.testing.assert_allclose(found, [3.0 + 1.0, 3.0 + 10.0 * (10.0 / 50.0) ** 2])
+    found = _map(coef=np.array([[0.1, 0.0]] * 2)).predict(np.array([[10.0], [100.0]]), np.ones(2))
+    expected = [3.0 + 1.0, 3.0 + 10.0 * (10.0 / 50.0) ** 2]
+    np.testing.assert_allclose(found.log_temperature, expected)
+    np.testing.assert_allclose(found.distance, [5.0, 50.0])
 
 
 def test_the_error_grows_with_the_distance_beyond_the_batches_of_the_fit():
-    found = _map().log_error(np.array([[0.0], [2.0], [4.0], [8.0]]), np.ones(4))
+    found = _map().predict(np.array([[0.0], [2.0], [4.0], [8.0]]), np.ones(4))
     # Squared distances 0, 1, 4, 16; the variance is proportional to the distance.
-    np.testing.assert_allclose(found, 0.4 * np.sqrt([1.0, 1.0, 2.0, 4.0]))
+    np.testing.assert_allclose(found.log_error, 0.4 * np.sqrt([1.0, 1.0, 2.0, 4.0]))
 
 
 # predictions
@@ -320,6 +320,7 @@ def test_one_temperature_everywhere_is_found():
         assert distance < fitted.domain_standard_errors_.mean()
 
 
+@pytest.mark.filterwarnings("ignore::domaincal.errors.ClippedTemperatureWarning")
 def test_absurd_batches_get_no_absurd_temperature():
     _, new, _ = _split()
     fitted = _fitted(features=True)
@@ -382,6 +383,7 @@ def test_errors_cover_the_temperatures_of_left_out_domains():
     assert 0.85 <= np.mean(covered) <= 1.0
 
 
+@pytest.mark.filterwarnings("ignore::domaincal.errors.ClippedTemperatureWarning")
 def test_a_far_batch_has_a_larger_error():
     _, new, _ = _split()
     fitted = _fitted(features=True)

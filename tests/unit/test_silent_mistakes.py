@@ -116,3 +116,49 @@ def test_a_tenth_of_the_temperatures_may_be_at_a_limit(n_clipped, expected):
     )
     assert len(caught) == expected
     assert all(str(w.message).startswith("11% of the 100 predicted") for w in caught)
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [dc.FeatureTemperatureScaling(), dc.BatchTemperatureScaling(batch="row")],
+    ids=["feature-ts", "batch"],
+)
+def test_rows_unlike_those_of_the_fit_give_a_warning(calibrator):
+    """At a limit, or so far away that the temperature tends to the pooled one."""
+    fitted = calibrator.fit(DATA)
+    category = dc.errors.ClippedTemperatureWarning
+    assert not warned(lambda: fitted.predict_proba(DATA), category)
+    for factor in (-30.0, -1e6):
+        other = factor * DATA.features
+        for n_rows, expected in ((len(DATA), True), (19, False)):
+            rows = slice(n_rows)
+            caught = warned(
+                lambda rows=rows, x=other: fitted.predict_proba(
+                    DATA.logits[rows], features=x[rows]
+                ),
+                category,
+            )
+            assert bool(caught) == expected
+            assert all(w.filename == __file__ for w in caught)
+
+
+def test_the_warning_about_a_far_batch_names_the_pooled_temperature():
+    fitted = dc.BatchTemperatureScaling().fit(DATA)
+    (caught,) = warned(
+        lambda: fitted.predict_proba(DATA.logits, features=1e6 * DATA.features),
+        dc.errors.ClippedTemperatureWarning,
+    )
+    expected = f"their temperatures tend to the pooled temperature {fitted.temperature_:.4g}"
+    assert str(caught.message).startswith(f"100% of the {len(DATA)} rows are in batches that are")
+    assert expected in str(caught.message)
+
+
+@pytest.mark.filterwarnings("ignore::domaincal.errors.SmallDomainWarning")
+def test_one_temperature_for_all_rows_is_not_at_a_limit():
+    two = DATA.select(np.isin(DATA.domains, DATA.domain_names[:2]))
+    for calibrator in (dc.BatchTemperatureScaling(), dc.FeatureTemperatureScaling()):
+        fitted = calibrator.fit(two)
+        if isinstance(calibrator, dc.FeatureTemperatureScaling):
+            fitted._store_constant(two.features.shape[1])
+        call = lambda fitted=fitted: fitted.predict_proba(two.logits, features=1e6 * two.features)  # noqa: E731
+        assert not warned(call, dc.errors.ClippedTemperatureWarning)

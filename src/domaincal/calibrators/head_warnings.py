@@ -6,10 +6,10 @@ import numpy as np
 
 from domaincal._typing import FloatArray
 from domaincal._warnings import warn_caller
+from domaincal.calibrators.clipped_temperatures import warn_of_clipped_temperatures
 from domaincal.calibrators.heads import JUDGED_FROM, HeadFit, HeadProblem
 from domaincal.calibrators.temperature_target import TemperatureTarget
 from domaincal.errors import (
-    ClippedTemperatureWarning,
     PoorHeadWarning,
     SmallDomainWarning,
     SubsampleWarning,
@@ -18,10 +18,6 @@ from domaincal.statistics import LabelledRows, TemperatureFit
 
 # A head is poor if its NLL exceeds that of one temperature by more than this factor.
 _POOR_HEAD_RATIO = 1.01
-# Share of temperatures at a limit that is reported, and the least number of rows. Of fewer rows, a
-# few unusual ones are a large share.
-_CLIPPED_SHARE = 0.1
-_CLIPPED_ROWS = 20
 
 
 def warn_of_no_domain(pooled: TemperatureFit) -> None:
@@ -46,20 +42,15 @@ def warn_of_subsample(problem: HeadProblem, fit: HeadFit, *, head: object, max_r
     )
 
 
-def warn_of_clipped_temperatures(values: FloatArray, target: TemperatureTarget) -> None:
+def warn_of_clipped_targets(values: FloatArray, target: TemperatureTarget) -> None:
     """Warn if many predicted targets are at, or beyond, the limits of the temperature."""
     low, high = np.sort(target.from_temperature(np.array([target.low, target.high])))
-    share = float(np.mean((values <= low) | (values >= high)))
-    if len(values) < _CLIPPED_ROWS or share <= _CLIPPED_SHARE:
-        return
-    warn_caller(
-        f"{100 * share:.0f}% of the {len(values)} predicted temperatures are at a limit "
-        f"({target.low:.4g} or {target.high:.4g}). Likely reasons: other features than in the fit, "
-        "features on another scale, rows from a domain unlike all domains of the fit, or a poor "
-        "head (PoorHeadWarning in fit). Check the features; TemperatureScaling does not depend on "
-        "them.",
-        ClippedTemperatureWarning,
-    )
+    warn_of_clipped_temperatures(
+        int(np.sum((values <= low) | (values >= high))), len(values),
+        low=target.low, high=target.high,
+        reasons="other features than in the fit, features on another scale, rows from a domain "
+        "unlike all domains of the fit, or a poor head (PoorHeadWarning in fit)",
+    )  # fmt: skip
 
 
 def warn_of_poor_head(

@@ -18,7 +18,7 @@ from domaincal._validation import (
 )
 from domaincal.calibrators.domain_calibrator import DomainCalibrator, DomainFit
 from domaincal.calibrators.head_warnings import (
-    warn_of_clipped_temperatures,
+    warn_of_clipped_targets,
     warn_of_no_domain,
     warn_of_poor_head,
     warn_of_subsample,
@@ -237,7 +237,7 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
             if isinstance(x, SortedLogits):
                 raise non_finite_logits_error(logits)
             raise non_finite_features_error(x)
-        warn_of_clipped_temperatures(values, self._temperature_target)
+        warn_of_clipped_targets(values, self._temperature_target)
         return self._temperature_target.to_temperature(values)
 
     def _feature_matrix(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,6 +54,17 @@ class FeatureDirections:
         return values
 
 
+class BatchPredictions(NamedTuple):
+    """What :meth:`BatchMap.predict` knows of each batch; arrays of shape (n_batches,).
+
+    The distance is the norm of the standardised statistics, in units of the largest of the fit.
+    """
+
+    log_temperature: FloatArray
+    log_error: FloatArray
+    distance: FloatArray
+
+
 @dataclass(frozen=True, eq=False)
 class BatchMap:
     """Map from the statistics of a batch and its number of rows to log T.
@@ -88,40 +100,33 @@ class BatchMap:
     error: FloatArray
     reach: FloatArray
 
-    def log_temperature(self, statistics: FloatArray, n: FloatArray) -> FloatArray:
-        """Log T of each batch; ``n`` is its number of rows.
+    def predict(self, statistics: FloatArray, n: FloatArray) -> BatchPredictions:
+        """Log T of each batch, its standard error and the distance; ``n`` is the number of rows.
 
         A batch that is more than ten times as far away as all batches of the fit, such as one with
-        other features, tends to the pooled temperature.
+        other features, tends to the pooled temperature. The standard error grows with the distance.
         """
-        values = []
-        for k, coef in enumerate(self.coef):
-            x = self.standardised(k, statistics)
-            nearness = FAR / np.maximum(self._distance(k, x), FAR)
+        values, variances, distances = [], [], []
+        for mean, scale, coef, error, reach in zip(
+            self.mean, self.scale, self.coef, self.error, self.reach, strict=True
+        ):
+            x = (statistics - mean) / scale
+            distance = np.linalg.norm(x, axis=1) / reach
             # Squared, because x @ coef grows with the distance.
-            values.append((x @ coef) * nearness**2)
-        log_t = self.log_pooled + self._interpolated(np.stack(values), n)
-        return np.clip(log_t, self.low, self.high)
-
-    def log_error(self, statistics: FloatArray, n: FloatArray) -> FloatArray:
-        """Standard error of log T of each batch; it grows with the distance of the batch."""
-        variances = []
-        for k, error in enumerate(self.error):
-            distance = self._distance(k, self.standardised(k, statistics))
+            nearness = (FAR / np.maximum(distance, FAR)) ** 2
+            values.append((x @ coef[:-1] + coef[-1]) * nearness)
             variances.append(error**2 * np.maximum(distance, 1.0))
-        return np.sqrt(self._interpolated(np.stack(variances), n))
+            distances.append(distance)
+        log_t = self.log_pooled + self._interpolated(values, n)
+        return BatchPredictions(
+            np.clip(log_t, self.low, self.high),
+            np.sqrt(self._interpolated(variances, n)),
+            self._interpolated(distances, n),
+        )
 
-    def standardised(self, k: int, statistics: FloatArray) -> FloatArray:
-        """Rows of the linear map of size k: standardised statistics and the constant 1."""
-        x = (statistics - self.mean[k]) / self.scale[k]
-        return np.hstack([x, np.ones((len(x), 1))])
-
-    def _distance(self, k: int, x: FloatArray) -> FloatArray:
-        """Norm of the standardised statistics, in units of the largest of the fit."""
-        return np.asarray(np.linalg.norm(x[:, :-1], axis=1) / self.reach[k])
-
-    def _interpolated(self, values: FloatArray, n: FloatArray) -> FloatArray:
-        """Values of shape (n_sizes, n_batches), interpolated to the sizes of the batches."""
+    def _interpolated(self, of_sizes: list[FloatArray], n: FloatArray) -> FloatArray:
+        """Values of the batches for each size, interpolated to the sizes of the batches."""
+        values = np.stack(of_sizes)
         last = len(self.sizes) - 1
         position = np.interp(np.log(n), np.log(self.sizes), np.arange(last + 1))
         below = np.minimum(position.astype(np.int64), max(last - 1, 0))

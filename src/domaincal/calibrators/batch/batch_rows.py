@@ -11,7 +11,6 @@ from itertools import pairwise
 from operator import add
 
 import numpy as np
-import scipy.linalg
 
 from domaincal._tensors import host_array
 from domaincal._typing import Array, FloatArray, IntArray
@@ -19,6 +18,7 @@ from domaincal.calibrators.batch.batch_map import FeatureDirections
 from domaincal.kernels.numpy_kernels import row_statistics
 from domaincal.statistics.batch_sums import BatchSums, RowStatistics
 from domaincal.statistics.blocks import row_blocks
+from domaincal.statistics.principal_directions import principal_directions
 
 # Bytes of the float64 values of a block of rows.
 _BLOCK_BYTES = 1 << 25
@@ -64,7 +64,7 @@ def domain_rows(
     return chosen
 
 
-def principal_directions(features: Array, chosen: list[DomainRows]) -> FeatureDirections:
+def feature_directions(features: Array, chosen: list[DomainRows]) -> FeatureDirections:
     """First eight whitened principal directions of the features of these rows."""
     thinned = [one.thinned(max(1, _MOST_ROWS // len(chosen))) for one in chosen]
     # A domain counts the same whether all or some of its rows are taken.
@@ -78,18 +78,24 @@ def principal_directions(features: Array, chosen: list[DomainRows]) -> FeatureDi
     x -= mean
     scale = float(np.abs(x).max()) or 1.0
     x *= np.sqrt(weight)[:, None] / scale
-    n_directions = min(_N_DIRECTIONS, x.shape[1])
-    directions = np.zeros((x.shape[1], n_directions))
-    # Eigenvectors of the smaller of x'x and xx'.
-    wide = x.shape[1] > len(x)
-    gram = x @ x.T if wide else x.T @ x
-    first = max(0, len(gram) - n_directions)
-    values, vectors = scipy.linalg.eigh(gram, subset_by_index=(first, len(gram) - 1))
-    kept = values > 1e-10 * max(values[-1], np.finfo(np.float64).tiny)
-    values, vectors = values[kept], vectors[:, kept]
-    found = x.T @ vectors / np.sqrt(values) if wide else vectors
+    directions = np.zeros((x.shape[1], min(_N_DIRECTIONS, x.shape[1])))
+    values, found = principal_directions(x, directions.shape[1])
     directions[:, : len(values)] = (found / np.sqrt(values))[:, ::-1]
     return FeatureDirections(mean, scale, directions)
+
+
+def domain_values(
+    logits: Array,
+    features: Array | None,
+    chosen: list[DomainRows],
+    *,
+    beta: float,
+    directions: FeatureDirections | None,
+) -> list[RowStatistics]:
+    """Statistics of the chosen rows of each domain."""
+    return [
+        row_values(logits, features, one.rows, beta=beta, directions=directions) for one in chosen
+    ]
 
 
 def domain_profiles(values: list[RowStatistics], chosen: list[DomainRows]) -> FloatArray:

@@ -19,20 +19,29 @@ from domaincal._validation import (
 from domaincal._warnings import warn_caller
 from domaincal.calibrators.base import logits_argument
 from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
-from domaincal.calibrators.batch.batch_map import BatchMap, FeatureDirections
+from domaincal.calibrators.batch.batch_map import (
+    FAR,
+    BatchMap,
+    BatchPredictions,
+    FeatureDirections,
+)
 from domaincal.calibrators.batch.batch_rows import (
     DomainRows,
     batch_statistics,
     domain_profiles,
     domain_rows,
-    principal_directions,
-    row_values,
+    domain_values,
+    feature_directions,
 )
 from domaincal.calibrators.batch.batch_training import (
     constant_map,
     error_table,
     fit_batch_map,
     resample_batches,
+)
+from domaincal.calibrators.clipped_temperatures import (
+    warn_of_clipped_temperatures,
+    warn_of_far_rows,
 )
 from domaincal.calibrators.domain_calibrator import DomainCalibrator, DomainFit
 from domaincal.calibrators.features.feature_inputs import FeatureInputs
@@ -61,8 +70,12 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
     :class:`TemperatureScaling`.
 
     At prediction, ``domains`` groups the rows into batches; without it, all rows are one batch.
-    The temperature of a row therefore depends on the other rows of its batch. Predicted
-    temperatures are limited to a little more than the range that the domains of the fit have shown.
+    The temperature of a row therefore depends on the other rows of its batch.
+
+    Predicted temperatures stay in the range of the temperatures of the fit, widened on each side by
+    0.3 of its length in log T. Those of batches that are very unlike all batches of the fit tend to
+    the pooled temperature. In both cases, if they are more than a tenth of 20 or more rows, there
+    is a :class:`ClippedTemperatureWarning`.
 
     Parameters
     ----------
@@ -170,7 +183,7 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
             self.batch_errors_ = error_table(self.batch_map_, np.nan)
             return
         self.feature_directions_ = (
-            None if features is None else principal_directions(features, chosen)
+            None if features is None else feature_directions(features, chosen)
         )
         self._learn_map(rows, features, domains, used, chosen)
 
@@ -183,13 +196,10 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
         chosen: list[DomainRows],
     ) -> None:
         """Fit the map to batches of the chosen rows of the used domains."""
-        values = [
-            row_values(
-                rows.logits, features, one.rows,
-                beta=1.0 / self.temperature_, directions=self.feature_directions_,
-            )
-            for one in chosen
-        ]  # fmt: skip
+        values = domain_values(
+            rows.logits, features, chosen,
+            beta=1.0 / self.temperature_, directions=self.feature_directions_,
+        )  # fmt: skip
         log_temperatures = np.log(domains.each.temperature)
         targets = consistent_log_temperatures(
             rows.logits, rows.labels, domains.codes, log_temperatures,
@@ -224,8 +234,21 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
             if x is not None:
                 check_finite_features(x)
             raise non_finite_logits_error(logits)
-        log_t = self.batch_map_.log_temperature(statistics, n)
-        return np.exp(log_t), self.batch_map_.log_error(statistics, n)
+        found = self.batch_map_.predict(statistics, n)
+        self._warn_of_unlike_rows(found, n)
+        return np.exp(found.log_temperature), found.log_error
+
+    def _warn_of_unlike_rows(self, found: BatchPredictions, n: FloatArray) -> None:
+        low, high, log_t = self.batch_map_.low, self.batch_map_.high, found.log_temperature
+        if low == high:  # one temperature for all rows
+            return
+        n_rows = int(n.sum())
+        n_clipped = int(n[(log_t <= low) | (log_t >= high)].sum())
+        warn_of_clipped_temperatures(
+            n_clipped, n_rows, low=float(np.exp(low)), high=float(np.exp(high))
+        )
+        n_far = int(n[found.distance > FAR].sum())
+        warn_of_far_rows(n_far, n_rows, temperature=self.temperature_)
 
     def _batch_temperatures(
         self, logits: Array, features: ArrayLike | None, codes: IntArray, n_batches: int

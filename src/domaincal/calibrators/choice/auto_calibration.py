@@ -24,7 +24,10 @@ from domaincal._validation import (
 )
 from domaincal._warnings import handle_warnings, warn_caller
 from domaincal.calibrators.base import Calibrator, RowValues, TemperatureCalibrator
-from domaincal.calibrators.batch.batch_temperature import BatchTemperatureScaling
+from domaincal.calibrators.batch.batch_temperature import (
+    MINIMUM_DOMAINS,
+    BatchTemperatureScaling,
+)
 from domaincal.calibrators.choice.left_out_domains import LeftOutDomains
 from domaincal.calibrators.choice.selection import Selection, choose, empty_table
 from domaincal.calibrators.features.feature_temperature import FeatureTemperatureScaling
@@ -40,8 +43,6 @@ from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 REFERENCE = "TemperatureScaling"
 # Rows on which the candidates are compared.
 _MOST_ROWS = 20_000
-#: Number of domains from which candidates are compared.
-MINIMUM_DOMAINS = 3
 
 
 class AutoCalibration(TemperatureCalibrator):
@@ -205,7 +206,7 @@ class AutoCalibration(TemperatureCalibrator):
         positive = np.arange(n_rows) if rows.weight is None else np.flatnonzero(rows.weight)
         large = np.bincount(codes[positive], minlength=len(names)) >= MINIMUM_ROWS
         if large.sum() < MINIMUM_DOMAINS:
-            _warn_of_few_domains(int(large.sum()))
+            _warn_of_few_domains(int(large.sum()), has_domains=rows.domains is not None)
             return None
         kept = sample_rows(
             positive[large[codes[positive]]], codes,
@@ -303,10 +304,14 @@ def _pass_on(message: str, category: type[Warning]) -> None:
         warn_caller(message, category)
 
 
-def _warn_of_few_domains(n_domains: int) -> None:
+def _warn_of_few_domains(n_domains: int, *, has_domains: bool) -> None:
+    found, cure = "the rows have no domains", "the domain of each row"
+    if has_domains:
+        plural = "s" if n_domains != 1 else ""
+        found = f"{n_domains} domain{plural} with at least {MINIMUM_ROWS} rows: fewer than "
+        found, cure = f"{found}{MINIMUM_DOMAINS}", "domains"
     warn_caller(
-        f"{n_domains} domain{'s' if n_domains != 1 else ''} with at least {MINIMUM_ROWS} rows: "
-        f"fewer than {MINIMUM_DOMAINS}, so nothing can be known about new domains. "
-        "TemperatureScaling is used; add domains to choose among methods.",
+        f"{found}, so nothing can be known about new domains. TemperatureScaling is used; add "
+        f"{cure} to choose among methods.",
         SmallDomainWarning,
     )

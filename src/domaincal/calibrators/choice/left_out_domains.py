@@ -14,8 +14,8 @@ from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.calibrators.batch.batch_rows import (
     domain_profiles,
     domain_rows,
-    principal_directions,
-    row_values,
+    domain_values,
+    feature_directions,
 )
 from domaincal.data import CalibrationData
 from domaincal.data.batches import BatchSize, shuffled_batches
@@ -75,14 +75,11 @@ class LeftOutDomains:
         chosen = domain_rows(self.logits, self.codes, domains, self.weight)
         directions = None
         if self.features is not None:
-            directions = principal_directions(self.features, chosen)
-        values = [
-            row_values(
-                self.logits, self.features, one.rows,
-                beta=1.0 / float(pooled.temperature[0]), directions=directions,
-            )
-            for one in chosen
-        ]  # fmt: skip
+            directions = feature_directions(self.features, chosen)
+        values = domain_values(
+            self.logits, self.features, chosen,
+            beta=1.0 / float(pooled.temperature[0]), directions=directions,
+        )  # fmt: skip
         return similar_domain_folds(domain_profiles(values, chosen))
 
     def _fit(self, candidate: Any, rows: IntArray) -> Any:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
 from domaincal.calibrators.heads import LARGEST_FEATURE
 from domaincal.statistics.normal_equations import feature_blocks
+from domaincal.statistics.principal_directions import principal_directions
 
 #: Largest number of directions. Wider features are reduced to this number of principal components.
 MAX_DIRECTIONS = 128
@@ -71,7 +71,7 @@ class FeatureProjection:
         n_directions = MAX_DIRECTIONS if max_directions is None else max_directions
         if n_features <= n_directions:
             return cls(centre, np.diag(scale)[:, varies])
-        rotation = _principal_directions(features, centre, scale, share, n_directions)
+        rotation = _rotation(features, centre, scale, share, n_directions)
         return cls(centre, scale[:, None] * rotation)
 
     def __call__(self, features: Array) -> FloatArray:
@@ -87,18 +87,11 @@ class FeatureProjection:
         return folded, intercept - self.centre @ folded
 
 
-def _principal_directions(
+def _rotation(
     features: Array, centre: FloatArray, scale: FloatArray, share: FloatArray, n_directions: int
 ) -> FloatArray:
     """Leading principal directions of standardised features, as columns."""
     rows: IntArray = np.arange(len(features))[:: -(-len(features) // _DIRECTION_ROWS)]
     x = (features[rows] - centre) * scale
     x *= np.sqrt(share[rows] * len(features))[:, None]
-    # The smaller of the two Gram matrices has the same nonzero eigenvalues.
-    wide = x.shape[1] > x.shape[0]
-    gram = x @ x.T if wide else x.T @ x
-    n_kept = min(n_directions, len(gram))
-    values, vectors = scipy.linalg.eigh(gram, subset_by_index=[len(gram) - n_kept, len(gram) - 1])
-    kept = values > 1e-10 * values[-1]
-    vectors = vectors[:, kept]
-    return np.asarray(x.T @ vectors / np.sqrt(values[kept]) if wide else vectors)
+    return principal_directions(x, n_directions)[1]

@@ -14,6 +14,7 @@ from domaincal._validation import (
     non_finite_features_error,
 )
 from domaincal.calibrators.base import TemperatureCalibrator
+from domaincal.calibrators.clipped_temperatures import warn_of_clipped_temperatures
 from domaincal.calibrators.features.feature_inputs import FeatureInputs
 from domaincal.calibrators.features.feature_projection import FeatureProjection
 from domaincal.calibrators.features.joint_temperature_fit import JointRows
@@ -62,7 +63,8 @@ class FeatureTemperatureScaling(FeatureInputs, TemperatureCalibrator):
 
     Predicted temperatures are limited to what the calibration rows have shown: the 0.5% and the
     99.5% quantile of their fitted temperatures. Rows with features far from those of the fit cannot
-    get any other temperature.
+    get any other temperature; if more than a tenth of 20 or more rows are at a limit, there is a
+    :class:`ClippedTemperatureWarning`.
 
     Parameters
     ----------
@@ -195,7 +197,10 @@ class FeatureTemperatureScaling(FeatureInputs, TemperatureCalibrator):
         values = self._map(x)
         if not np.isfinite(values).all():
             raise non_finite_features_error(x)
-        return TemperatureTarget("log", *self.clip_).to_temperature(values)
+        low, high = self.clip_
+        n_clipped = int(np.sum((values <= np.log(low)) | (values >= np.log(high))))
+        warn_of_clipped_temperatures(n_clipped, len(values), low=low, high=high)
+        return TemperatureTarget("log", low, high).to_temperature(values)
 
     def _facts(self) -> dict[str, str]:
         low, high = self.clip_

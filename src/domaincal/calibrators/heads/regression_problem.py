@@ -13,7 +13,7 @@ import pandas as pd
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
 from domaincal.calibrators.row_sample import check_max_rows, sample_rows, weighted_rows
-from domaincal.statistics.domain_profiles import domain_means
+from domaincal.statistics.domain_means import domain_means
 
 #: Maximum number of rows of a search that fits every candidate.
 SEARCH_ROWS = 2000

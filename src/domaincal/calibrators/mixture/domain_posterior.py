@@ -206,6 +206,6 @@ def select_rows(rows: LabelledRows, positions: IntArray) -> LabelledRows:
     )
 
 
-def empty_search() -> pd.DataFrame:
+def empty_posterior_search() -> pd.DataFrame:
     """Table of the search if no domain can be used."""
     return pd.DataFrame(columns=["shrinkage", "sharpness", "nll"])

@@ -17,7 +17,7 @@ from domaincal.calibrators.mixture.domain_posterior import (
     DomainPosterior,
     DomainSample,
     PosteriorFit,
-    empty_search,
+    empty_posterior_search,
 )
 from domaincal.calibrators.row_sample import warn_of_sample
 from domaincal.statistics import LabelledRows
@@ -63,7 +63,7 @@ class PosteriorCalibrator(FeatureInputs, DomainCalibrator):
         if not domains.used.any():
             warn_of_no_domain(domains.pooled)
             same = DomainPosterior(np.zeros((x.shape[1], 1)), np.zeros(1))
-            return PosteriorFit(same, empty_search())
+            return PosteriorFit(same, empty_posterior_search())
         sample = DomainSample.draw(
             x, domains.codes, domains.used, rows.weight, max_rows=self.max_rows,
             random_state=int(check_random_state(self.random_state).integers(1 << 31)),
