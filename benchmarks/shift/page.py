@@ -94,7 +94,7 @@ def _draw(methods: dict[str, pd.DataFrame], path: Path) -> None:
     """Gap closed against the size of the batch, one panel for each data set."""
     drawn = {data: table for data, table in methods.items() if table["closed"].notna().any()}
     figure, axes = plt.subplots(
-        1, len(drawn), figsize=(4.6 * len(drawn), 3.6), sharey=True, squeeze=False,
+        1, len(drawn), figsize=(4.3 * len(drawn) + 1.4, 3.6), sharey=True, squeeze=False,
         layout="constrained",
     )  # fmt: skip
     places = range(len(_SIZES))
@@ -116,6 +116,9 @@ def _draw(methods: dict[str, pd.DataFrame], path: Path) -> None:
         axis.set_title(data, fontsize=10)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0][0].set_ylabel("gap to the oracle closed")
-    axes[0][-1].legend(fontsize=7, frameon=False, loc="lower right")
+    figure.legend(
+        *axes[0][0].get_legend_handles_labels(), fontsize=8, frameon=False,
+        loc="outside right center",
+    )  # fmt: skip
     figure.savefig(path, dpi=150)
     plt.close(figure)

@@ -63,7 +63,8 @@ def comparisons(scores: pd.DataFrame) -> pd.DataFrame:
 def never_worse(compared: pd.DataFrame) -> pd.DataFrame:
     """How often AutoCalibration is worse than TS, by data set and batch."""
     own = compared[compared["method"] == AUTO]
-    groups = own.groupby(["data", "batch"], sort=False)
+    sizes = pd.Categorical(own["batch"], [str(size) for size in BATCHES])
+    groups = own.assign(batch=sizes).groupby(["data", "batch"], observed=True)
     table = pd.DataFrame(
         {
             "cells": groups.size(),

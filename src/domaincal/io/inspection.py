@@ -180,7 +180,10 @@ def _findings(
     found += _span_findings(data, rows.span)
     found += _label_findings(data, table)
     if data.domains is None:
-        found.append("there are no domains: all rows count as one, and MD-TS cannot be fitted.")
+        found.append(
+            "there are no domains: all rows count as one, and nothing can be learned about new "
+            "domains."
+        )
     small = table[table["n"] < MINIMUM_ROWS]
     if len(small):
         found.append(
