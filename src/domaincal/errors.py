@@ -35,7 +35,8 @@ class ClippedTemperatureWarning(DomaincalWarning):
 
     Their temperatures are at a limit, or a batch is so far away that its temperature tends to the
     pooled one. Likely reasons are other features than in the fit, features on another scale, rows
-    from a domain unlike all domains of the fit, or a poor head. Given for 20 rows or more.
+    from a domain unlike all domains of the fit, or a poor head. Temperatures at a limit are
+    reported for 20 rows or more.
     """
 
 

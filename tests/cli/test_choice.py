@@ -96,9 +96,9 @@ class TestChoice:
     def test_with_too_few_domains_it_is_temperature_scaling(self, tmp_path, model, n_domains):
         data = NO_DOMAINS if n_domains == 0 else DATA.select(slice(0, 120))
         result = run("fit", written(data, tmp_path / "s.npz"), "-o", model)
-        few = "2 domains with at least 10 rows: fewer than 3"
-        found = few if n_domains else "the rows have no domains"
-        assert result.stderr.startswith(f"warning: {found}, so nothing can be known")
+        few = "2 domains with at least 10 rows: fewer than 3, so nothing can be known"
+        assert (few if n_domains else "s.npz has no domains: one temperature") in result.stderr
+        assert ("add an array 'domains' or a column 'domain'" in result.stderr) != bool(n_domains)
         assert result.stderr.count("\n") == 1
         assert "nothing is known about new domains" in result.stdout
         fitted = dc.load(model)
@@ -110,7 +110,10 @@ class TestChoice:
         ("options", "message"),
         [
             *[
-                (["--batch", value], f"--batch must be a number of rows or 'domain', got {value!r}")
+                (
+                    ["--batch", value],
+                    f"--batch must be a number of rows (1 or more) or 'domain', got {value!r}",
+                )
                 for value in ("0", "-1", "x", "2.5", "", " 3", "٣", "row", "9" * 5000)
             ],
             (["--batch", "20", "--method", "ts"], "leave out --method and --head, or --batch"),
@@ -146,7 +149,7 @@ class TestBatches:
             result = run("apply", batch_model, new, "-o", tmp_path / "p.csv", "--force", *more)
             assert result.stderr == (
                 f"warning: {new} has no domains: all rows count as one batch from one place; to "
-                "group the rows, add an array 'domains' or a column 'domain'.\n"
+                "name domains, add an array 'domains' or a column 'domain'.\n"
             )
         assert pd.read_csv(tmp_path / "p.csv")["temperature"].nunique() == 1
 
@@ -178,8 +181,8 @@ class TestBatches:
     @pytest.mark.parametrize(
         ("data", "methods"),
         [
-            (DATA, ["msp", "ts", "batch", "md-ts"]),
-            (NO_FEATURES, ["msp", "ts", "batch", "md-ts:features=logits"]),
+            (DATA, ["msp", "ts", "md-ts", "batch"]),
+            (NO_FEATURES, ["msp", "ts", "md-ts:features=logits", "batch"]),
             (DATA.select(slice(0, 120)), ["msp", "ts", "md-ts"]),
             (NO_DOMAINS, ["msp", "ts"]),
         ],

@@ -409,7 +409,7 @@ class TestEvaluate:
         domains = DATA.domains.astype(str)
         np.savez(tmp_path / "s.npz", logits=DATA.logits, labels=DATA.labels, Domain=domains)
         result = run("evaluate", tmp_path / "s.npz")
-        left_out = "all rows count as one domain, and batch and md-ts are left out"
+        left_out = "all rows count as one domain, and md-ts and batch are left out"
         assert f"has no domains: {left_out}" in result.stderr
         assert "an array 'domains' or a column 'domain' (ignored: 'Domain')" in result.stderr
         assert result.stdout.startswith("Fitted on a random half of the rows;")

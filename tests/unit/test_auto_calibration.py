@@ -435,6 +435,30 @@ def test_a_winner_without_a_temperature_predicts_everything_else():
 # files and names
 
 
+def test_standard_errors_are_those_of_the_winner():
+    chosen = _chosen_for_batches()
+    assert isinstance(chosen.best_, dc.BatchTemperatureScaling)
+    np.testing.assert_array_equal(
+        chosen.predict_temperature_error(DATA), chosen.best_.predict_temperature_error(DATA)
+    )
+    ts = fit(dc.AutoCalibration([dc.MaxSoftmax()]), DATA)
+    assert isinstance(ts.best_, dc.TemperatureScaling)
+    with pytest.raises(dc.errors.InputError, match="TemperatureScaling, has no standard errors"):
+        ts.predict_temperature_error(DATA)
+
+
+def test_probabilities_are_reported_once():
+    p = _chosen_for_batches().predict_proba(DATA)
+    with pytest.warns(dc.errors.ProbabilitiesWarning) as caught:
+        dc.AutoCalibration([dc.MaxSoftmax()]).fit(p, DATA.labels, domains=DATA.domains)
+    assert len(caught) == 1
+
+
+def test_a_printed_selection_is_its_lines():
+    selection = _chosen_for_batches().best_.provenance_
+    assert str(selection).split("\n") == selection.lines()
+
+
 def test_a_file_holds_the_winner_and_how_it_was_chosen(tmp_path):
     chosen = _chosen_for_batches()
     chosen.save(tmp_path / "model.safetensors")

@@ -204,7 +204,7 @@ def test_predictions_stay_inside_the_limits():
 def test_a_far_batch_tends_to_the_pooled_temperature():
     """At distances 5 and 50, that is x of 10 and 100; the limit is a distance of 10."""
     found = _map(coef=np.array([[0.1, 0.0]] * 2)).predict(np.array([[10.0], [100.0]]), np.ones(2))
-    expected = [3.0 + 1.0, 3.0 + 10.0 * (10.0 / 50.0) ** 2]
+    expected = [3.0 + 1.0, 3.0 + 10.0 * (10.0 / 50.0) ** 4]
     np.testing.assert_allclose(found.log_temperature, expected)
     np.testing.assert_allclose(found.distance, [5.0, 50.0])
 

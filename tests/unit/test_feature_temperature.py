@@ -117,6 +117,7 @@ def test_the_search_scores_temperature_scaling_of_the_other_domains():
 
 
 @pytest.mark.parametrize("factor", [1e3, -1e6, 1e12])
+@pytest.mark.filterwarnings("ignore::domaincal.errors.ClippedTemperatureWarning")
 def test_far_rows_stay_within_the_limits(factor):
     fitted = fit(dc.FeatureTemperatureScaling(), DATA)
     assert np.isfinite(fitted.penalty_)

@@ -40,7 +40,7 @@ def test_tensors_and_rounded_probabilities_are_recognised():
     torch = pytest.importorskip("torch")
     tensor = torch.tensor(P)
     hard = np.eye(5, dtype=int)[DATA.labels]  # such as those of a decision tree
-    for p in (tensor, tensor.to(torch.bfloat16), P.round(4), P.round(3), P.tolist(), P[:3], hard):
+    for p in (tensor, tensor.to(torch.bfloat16), P.round(4), P.round(2), P.tolist(), P[:3], hard):
         with pytest.warns(dc.errors.ProbabilitiesWarning):
             dc.MaxSoftmax().fit(p, DATA.labels[: len(p)])
 
@@ -119,18 +119,19 @@ def test_a_tenth_of_the_temperatures_may_be_at_a_limit(n_clipped, expected):
 
 
 @pytest.mark.parametrize(
-    "calibrator",
-    [dc.FeatureTemperatureScaling(), dc.BatchTemperatureScaling(batch="row")],
+    ("calibrator", "knows_distances"),
+    [(dc.FeatureTemperatureScaling(), False), (dc.BatchTemperatureScaling(batch="row"), True)],
     ids=["feature-ts", "batch"],
 )
-def test_rows_unlike_those_of_the_fit_give_a_warning(calibrator):
+def test_rows_unlike_those_of_the_fit_give_a_warning(calibrator, knows_distances):
     """At a limit, or so far away that the temperature tends to the pooled one."""
     fitted = calibrator.fit(DATA)
     category = dc.errors.ClippedTemperatureWarning
     assert not warned(lambda: fitted.predict_proba(DATA), category)
     for factor in (-30.0, -1e6):
         other = factor * DATA.features
-        for n_rows, expected in ((len(DATA), True), (19, False)):
+        # Temperatures at a limit are reported of 20 rows or more, far rows always.
+        for n_rows, expected in ((len(DATA), True), (19, knows_distances), (1, knows_distances)):
             rows = slice(n_rows)
             caught = warned(
                 lambda rows=rows, x=other: fitted.predict_proba(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from domaincal._warnings import warn_caller
 from domaincal.errors import ClippedTemperatureWarning
 
-# Share of the rows that is reported, and the least number of rows. Of fewer rows, a few unusual
-# ones are a large share.
+# Share of the rows that is reported, and the least number of rows for temperatures at a limit. Of
+# fewer rows, a few unusual ones are a large share. Far rows are never usual.
 _SHARE = 0.1
 _N_ROWS = 20
 _REASONS = (
@@ -20,7 +20,7 @@ def warn_of_clipped_temperatures(
 ) -> None:
     """Warn if more than a tenth of the predicted temperatures are at a limit."""
     # With equal limits, one temperature was learned for all rows.
-    if low < high and _is_many(n_clipped, n_rows):
+    if low < high and n_rows >= _N_ROWS and n_clipped > _SHARE * n_rows:
         warn_caller(
             f"{_percent(n_clipped, n_rows)} of the {n_rows} predicted temperatures are at a limit "
             f"({low:.4g} or {high:.4g}). Likely reasons: {reasons}. Check the features; "
@@ -31,7 +31,7 @@ def warn_of_clipped_temperatures(
 
 def warn_of_far_rows(n_far: int, n_rows: int, *, temperature: float) -> None:
     """Warn if more than a tenth of the rows are in batches far from those of the fit."""
-    if _is_many(n_far, n_rows):
+    if n_far > _SHARE * n_rows:
         warn_caller(
             f"{_percent(n_far, n_rows)} of the {n_rows} rows are in batches that are more than "
             "ten times as far from the middle of the calibration rows as any batch of the fit: "
@@ -39,10 +39,6 @@ def warn_of_far_rows(n_far: int, n_rows: int, *, temperature: float) -> None:
             f"reasons: {_REASONS}.",
             ClippedTemperatureWarning,
         )
-
-
-def _is_many(n: int, n_rows: int) -> bool:
-    return n_rows >= _N_ROWS and n > _SHARE * n_rows
 
 
 def _percent(n: int, n_rows: int) -> str:

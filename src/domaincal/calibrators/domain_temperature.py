@@ -70,7 +70,7 @@ class DomainTemperatureScaling(DomainCalibrator):
             hint = f" (its domains are of type {fitted_type}, not {unseen_type})"
         warn_caller(
             f"{list_domains(unseen)} not seen in the fit{hint}: the pooled temperature "
-            f"{self.temperature_:.4g} is used. MultiDomainTemperatureScaling predicts "
-            "temperatures for new domains.",
+            f"{self.temperature_:.4g} is used. AutoCalibration and "
+            "BatchTemperatureScaling predict temperatures for new domains.",
             UnseenDomainWarning,
         )

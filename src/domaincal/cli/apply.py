@@ -57,11 +57,7 @@ def apply(
         calibrator = load(model)
         source = read_input(data, probabilities=probabilities, max_memory=max_memory)
         if source.data.domains is None and calibrator.predicts_batches():
-            say(
-                f"warning: {data} has no domains: all rows count as one batch from one place; to "
-                f"group the rows, add {source.names_of('domains')}.",
-                err=True,
-            )
+            source.warn_of_no_domains("all rows count as one batch from one place")
         with working(f"applying {model}"):
             table = prediction_table(calibrator, source.data)
         with working(f"writing {output}"):

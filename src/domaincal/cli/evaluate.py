@@ -47,7 +47,7 @@ def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 )
 @data_argument
 @click.option(
-    "--methods", help="Methods to fit, separated by commas. [default: msp,ts,batch,md-ts]"
+    "--methods", help="Methods to fit, separated by commas. [default: msp,ts,md-ts,batch]"
 )
 @click.option(
     "--model", "models", multiple=True, type=click.Path(path_type=Path),
@@ -121,7 +121,8 @@ def evaluate(
     source = read_input(data, probabilities=probabilities, max_memory=max_memory)
     _require_arrays(source, ood=ood, leave_one_domain_out=leave_one_domain_out, split=split)
     if source.data.domains is None:
-        _warn_of_no_domains(source, methods_left_out=not (methods or models))
+        left_out = "" if methods or models else ", and md-ts and batch are left out"
+        source.warn_of_no_domains(f"all rows count as one domain{left_out}")
     protocol: dict[str, Any] = {"n_bins": bins, "ood": list(ood)}
     if models:
         table = _score_models(source, protocol, models)
@@ -173,17 +174,6 @@ def _require_arrays(
         source.require("domains", needed_by="--leave-one-domain-out")
     if split == "group":
         source.require("groups", needed_by="--split group")
-
-
-def _warn_of_no_domains(source: InputData, *, methods_left_out: bool) -> None:
-    from domaincal.cli.console import say
-
-    left_out = ", and batch and md-ts are left out" if methods_left_out else ""
-    say(
-        f"warning: {source.path} has no domains: all rows count as one domain{left_out}; to name "
-        f"domains, add {source.names_of('domains')}.",
-        err=True,
-    )
 
 
 def _fit_and_score(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +19,9 @@ from domaincal.cli.options import (
     output_option,
     probabilities_option,
 )
+
+if TYPE_CHECKING:
+    from domaincal.cli.options import InputData
 
 
 @click.command(short_help="Fit a calibrator and save it.", epilog=f"{METHODS_HELP} {DATA_HELP}")
@@ -84,7 +90,7 @@ def fit(
             calibrator = parse_method(method)
             require_inputs(calibrator, method, source)
             title = f"fitting {method}"
-        with working(title):
+        with working(title), _file_named_in_warnings(source):
             calibrator.fit(source.data)
         calibrator.save(output)
         calibrator = getattr(calibrator, "best_", calibrator)
@@ -93,7 +99,27 @@ def fit(
         print_json("fit", {**content, "data": described(data, source.data)})
         return
     print_model(calibrator)
+    if title.startswith("choosing") and batch is None and calibrator.provenance_.table.size:
+        say("chosen for single rows; if rows come from one domain at a time, pass --batch N")
     say(f"written to {output} ({size_of(output)})")
+
+
+@contextmanager
+def _file_named_in_warnings(source: InputData) -> Iterator[None]:
+    """Say which column of the file could be the domain, if the fit misses domains."""
+    from domaincal._warnings import handle_warnings, warn_caller
+    from domaincal.errors import SmallDomainWarning
+
+    def warn(message: str, category: type[Warning]) -> None:
+        if source.data.domains is None and issubclass(category, SmallDomainWarning):
+            source.warn_of_no_domains(
+                "one temperature is fitted for all rows, and nothing can be known about new domains"
+            )
+        else:
+            warn_caller(message, category)
+
+    with handle_warnings(warn):
+        yield
 
 
 def _check_method(method: str | None, batch: str | None, head: str | None) -> None:

@@ -58,7 +58,9 @@ def auto_calibration(batch: str | None) -> Any:
     # isdigit() alone accepts digits of other scripts.
     is_number = batch.isascii() and batch.isdigit() and len(batch) <= _BATCH_DIGITS
     if not is_number or int(batch) == 0:
-        raise click.UsageError(f"--batch must be a number of rows or 'domain', got {batch!r}.")
+        raise click.UsageError(
+            f"--batch must be a number of rows (1 or more) or 'domain', got {batch!r}."
+        )
     return AutoCalibration(batch_size=int(batch))
 
 
@@ -68,14 +70,16 @@ def default_method(data: CalibrationData) -> str:
 
 
 def default_methods(data: CalibrationData) -> str:
-    """MSP and TS; MD-TS if the data have domains, and batch TS if they have enough of them."""
+    """MSP and TS; MD-TS if the data have domains, and batch TS if they have enough of them.
+
+    The last method is the one that is compared with the others and that the gate checks.
+    """
     from domaincal.calibrators.batch.batch_temperature import MINIMUM_DOMAINS
 
     if data.domains is None:
         return "msp,ts"
-    # MD-TS stays the last, the method that is compared with the others and that the gate checks.
     batch = ",batch" if len(data.domain_names) >= MINIMUM_DOMAINS else ""
-    return f"msp,ts{batch},{default_method(data)}"
+    return f"msp,ts,{default_method(data)}{batch}"
 
 
 def require_inputs(calibrator: Any, method: str, source: InputData) -> None:

@@ -91,6 +91,16 @@ class InputData:
                 f"{other}."
             )
 
+    def warn_of_no_domains(self, consequence: str) -> None:
+        """Print what follows from missing domains, and how to add them."""
+        from domaincal.cli.console import say
+
+        say(
+            f"warning: {self.path} has no domains: {consequence}; to name domains, add "
+            f"{self.names_of('domains')}.",
+            err=True,
+        )
+
     def names_of(self, array: str) -> str:
         """Names under which a file can hold ``array``, and names that were ignored."""
         from domaincal._wording import few

@@ -19,7 +19,7 @@ def check_batch_size(batch_size: Any) -> None:
     if isinstance(batch_size, str):
         if batch_size != "domain":
             raise InputError(
-                f"batch_size must be a number of rows or 'domain', got {batch_size!r}."
+                f"batch_size must be a number of rows (1 or more) or 'domain', got {batch_size!r}."
             )
         return
     check_count(batch_size, "batch_size", minimum=1)

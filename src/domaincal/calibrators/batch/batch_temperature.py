@@ -74,8 +74,8 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
 
     Predicted temperatures stay in the range of the temperatures of the fit, widened on each side by
     0.3 of its length in log T. Those of batches that are very unlike all batches of the fit tend to
-    the pooled temperature. In both cases, if they are more than a tenth of 20 or more rows, there
-    is a :class:`ClippedTemperatureWarning`.
+    the pooled temperature. There is a :class:`ClippedTemperatureWarning` if more than a tenth of
+    the rows are in such batches, or if more than a tenth of 20 or more rows are at a limit.
 
     Parameters
     ----------

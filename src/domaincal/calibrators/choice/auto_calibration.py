@@ -35,8 +35,14 @@ from domaincal.calibrators.inputs import Inputs, TrainingRows
 from domaincal.calibrators.mixture.domain_mixture import DomainMixtureScaling
 from domaincal.calibrators.row_sample import sample_rows
 from domaincal.calibrators.temperature import TemperatureScaling
+from domaincal.data import CalibrationData
 from domaincal.data.batches import BatchSize, check_batch_size
-from domaincal.errors import InputError, SmallDomainWarning, SubsampleWarning
+from domaincal.errors import (
+    InputError,
+    ProbabilitiesWarning,
+    SmallDomainWarning,
+    SubsampleWarning,
+)
 from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
 #: Name of temperature scaling, with which all candidates are compared.
@@ -52,13 +58,12 @@ class AutoCalibration(TemperatureCalibrator):
     fitted to the other domains, and scored on the left-out ones in the way they will be used: row
     by row, or in batches of ``batch_size`` rows of one domain. The choice has two steps:
 
-    1. :class:`BatchTemperatureScaling` is taken, if it is a candidate, unless it is worse than
-       temperature scaling (TS): unless the 80% t-interval of the mean difference over the
-       left-out domains, in excess calibration error or in NLL, is above 0. Then TS is taken. The
-       burden of proof is on TS, because BatchTemperatureScaling by itself stays close to TS if
-       it predicts left-out domains badly.
-    2. The candidate with the lowest mean excess replaces it if the 80% t-interval of their
-       difference in excess is below 0 and its mean NLL is not higher.
+    1. Temperature scaling (TS) is taken if :class:`BatchTemperatureScaling` is no candidate, or
+       clearly worse: if the 80% t-interval of the mean difference over the left-out domains, in
+       excess calibration error or in NLL, lies above 0. In doubt it is BatchTemperatureScaling,
+       which stays close to TS by itself where it predicts left-out domains badly.
+    2. The candidate with the lowest mean excess is taken if the 80% t-interval of its difference
+       to the first choice, in excess, lies below 0 and its mean NLL is not higher.
 
     The winner is fitted to all rows. With fewer than three domains, nothing can be known about new
     domains: TS is taken, with a :class:`SmallDomainWarning`.
@@ -125,6 +130,28 @@ class AutoCalibration(TemperatureCalibrator):
         """
         check_is_fitted(self)
         self.best_.save(path)
+
+    def predict_temperature_error(
+        self,
+        logits: ArrayLike | CalibrationData,
+        *,
+        features: ArrayLike | None = None,
+        domains: ArrayLike | None = None,
+    ) -> FloatArray:
+        """Standard error of log T of each row, if the winner knows it.
+
+        See :meth:`BatchTemperatureScaling.predict_temperature_error`.
+        """
+        check_is_fitted(self)
+        if not isinstance(self.best_, BatchTemperatureScaling):
+            raise InputError(
+                f"the winner, {type(self.best_).__name__}, has no standard errors of temperatures; "
+                "use BatchTemperatureScaling."
+            )
+        errors: FloatArray = self.best_.predict_temperature_error(
+            logits, features=features, domains=domains
+        )
+        return errors
 
     def predicts_batches(self) -> bool:
         """Whether predictions for a row depend on the other rows of its domain."""
@@ -299,13 +326,16 @@ def _by_class_name(candidates: Any) -> dict[str, Any]:
 
 
 def _pass_on(message: str, category: type[Warning]) -> None:
-    """Issue the warnings of the winner, but not of its sample: the user did not set its size."""
-    if not issubclass(category, SubsampleWarning):
+    """Issue the warnings of the winner, but not of its sample: the user did not set its size.
+
+    The warning about probabilities was given before.
+    """
+    if not issubclass(category, SubsampleWarning | ProbabilitiesWarning):
         warn_caller(message, category)
 
 
 def _warn_of_few_domains(n_domains: int, *, has_domains: bool) -> None:
-    found, cure = "the rows have no domains", "the domain of each row"
+    found, cure = "the rows have no domains", "the domain of each row (or discover_domains)"
     if has_domains:
         plural = "s" if n_domains != 1 else ""
         found = f"{n_domains} domain{plural} with at least {MINIMUM_ROWS} rows: fewer than "

@@ -35,6 +35,9 @@ class Selection:
     table: pd.DataFrame
     batch_size: BatchSize
 
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
     def lines(self) -> list[str]:
         """The candidates with their scores, and the choice, as lines of text."""
         if self.table.empty:
