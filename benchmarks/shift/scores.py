@@ -97,7 +97,7 @@ def _domain_scores(
 
 def _covered(fitted: object, rows: dc.CalibrationData, test: dc.CalibrationData) -> np.ndarray:
     """Whether the predicted interval of log T holds the T_k of the labels; NaN without one."""
-    if not hasattr(fitted, "predict_temperature_error"):
+    if not isinstance(fitted, dc.BatchTemperatureScaling):
         return np.full(len(rows), np.nan)
     own = np.log(dc.DomainTemperatureScaling().fit(test).predict_temperature(test))
     difference = np.abs(np.log(fitted.predict_temperature(rows)) - own)
