@@ -83,6 +83,7 @@ def _check_predictions(model, what):
 
 
 @pytest.mark.parametrize("name", SWEEPS)
+@pytest.mark.filterwarnings("ignore::domaincal.errors.ClippedTemperatureWarning")
 def test_every_altered_value_is_refused_or_gives_valid_predictions(name, tmp_path):
     path = tmp_path / "model.safetensors"
     header, tensors = _saved(name, path)
