@@ -42,6 +42,21 @@ def test_unseen_types_are_noise_and_blur():
     assert (len(inside), len(outside)) == (41, 35)
 
 
+def test_unseen_kinds_leave_two_kinds_of_each_family_seen():
+    inside, outside = CORRUPTION_PARTITIONS["unseen-kinds"].choose(COUNTS, random_state=0)
+    assert (len(inside), len(outside)) == (41, 35)
+    assert sorted(inside + outside) == sorted(NAMES)
+    for kinds in FAMILIES.values():
+        assert len({n.rsplit("-")[0] for n in inside} & set(kinds)) == 2
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_is_left_out_as_a_whole(family):
+    inside, outside = CORRUPTION_PARTITIONS[f"unseen-{family}"].choose(COUNTS, random_state=0)
+    assert {n.rsplit("-")[0] for n in outside} == set(FAMILIES[family])
+    assert sorted(inside + outside) == sorted(NAMES)
+
+
 def test_eight_corruptions_are_the_41_domains_of_the_papers_first_figure():
     inside, outside = CORRUPTION_PARTITIONS["eight-corruptions"].choose(COUNTS, random_state=0)
     assert (len(inside), outside) == (41, [])

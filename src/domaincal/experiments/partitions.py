@@ -134,21 +134,26 @@ def _patterns(*families: str) -> tuple[str, ...]:
     return tuple(f"{name}-*" for family in families for name in FAMILIES[family])
 
 
-_EIGHT_CORRUPTIONS = ("gaussian_noise", "shot_noise", "defocus_blur", "glass_blur", "snow", "frost",
-          "pixelate", "jpeg_compression")  # fmt: skip
+# The clean images and the paper's eight corruptions: two of each family.
+_EIGHT_SEEN = (
+    CLEAN, "gaussian_noise-*", "shot_noise-*", "defocus_blur-*", "glass_blur-*", "snow-*",
+    "frost-*", "pixelate-*", "jpeg_compression-*",
+)  # fmt: skip
 
-#: Partitions of corrupted images by name: those of the paper, and unseen-types, which is ours.
+#: Partitions of corrupted images by name. Those by kind of corruption are ours: the paper has none.
 CORRUPTION_PARTITIONS = {
     partition.name: partition
     for partition in (
         Partition("unseen-severities", "severities 2, 3, 4 unseen", ood=("*-[234]",)),
         Partition("unseen-severity-5", "severity 5 unseen", ood=("*-5",)),
         Partition("unseen-types", "noise and blur unseen", ood=_patterns("noise", "blur")),
-        Partition(
-            "eight-corruptions",
-            "8 corruptions, all seen",
-            ind=(CLEAN, *(f"{name}-*" for name in _EIGHT_CORRUPTIONS)),
+        Partition("unseen-kinds", "7 kinds unseen, 2 kinds of each family seen",
+                  ind=_EIGHT_SEEN, ood=("*",)),
+        *(
+            Partition(f"unseen-{family}", f"{family} unseen", ood=_patterns(family))
+            for family in FAMILIES
         ),
+        Partition("eight-corruptions", "8 corruptions, all seen", ind=_EIGHT_SEEN),
         Partition("all", "all domains seen"),
         *(
             Partition(f"random-4-{seed}", f"4 random domains seen, seed {seed}",
