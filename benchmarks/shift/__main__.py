@@ -1,6 +1,7 @@
 """``python -m benchmarks.shift --data FOLDER OUT``: score every method, write the page.
 
-The scores of each cell are kept in OUT: an interrupted run goes on where it stopped.
+With --store, the data are those of networks on corrupted images instead. The scores of each cell
+are kept in OUT: an interrupted run goes on where it stopped.
 """
 
 import os
@@ -17,8 +18,9 @@ from pathlib import Path  # noqa: E402
 import pandas as pd  # noqa: E402
 from rich.progress import track  # noqa: E402
 
-from benchmarks.shift.page import write_page  # noqa: E402
-from benchmarks.shift.problems import draw_cells, partition_cells  # noqa: E402
+from benchmarks.shift.networks import network_cells, network_rows, read_networks  # noqa: E402
+from benchmarks.shift.page import write_network_page, write_page  # noqa: E402
+from benchmarks.shift.problems import data_rows, draw_cells, partition_cells  # noqa: E402
 from benchmarks.shift.scores import score_cell  # noqa: E402
 
 
@@ -26,17 +28,34 @@ def main() -> None:
     """Parse the arguments, score the cells, write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.shift", description=__doc__)
     parser.add_argument("out", type=Path, help="folder of the rows and scores")
-    parser.add_argument("--data", type=Path, required=True, help="folder of WISDM and FDU-MTL")
+    parser.add_argument("--data", type=Path, help="folder of WISDM and FDU-MTL")
+    parser.add_argument(
+        "--store", action="append", default=[], metavar="NETWORK=FOLDER",
+        help="rows of a network on the 76 domains; can be given several times",
+    )  # fmt: skip
     parser.add_argument("--page", type=Path, help="page to write [default: OUT/shift.md]")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     options = parser.parse_args()
-    cells = [*partition_cells(), *draw_cells()]
-    score = partial(score_cell, data_folder=options.data, out=options.out)
-    with get_context("spawn").Pool(options.jobs) as pool:
-        results = list(track(pool.imap(score, cells), "scoring", total=len(cells)))
-    command = "python -m benchmarks.shift OUT --data FOLDER --page docs/results/shift.md"
-    scores = pd.concat(results, ignore_index=True)
-    write_page(scores, options.page or options.out / "shift.md", command)
+    if bool(options.data) == bool(options.store):
+        parser.error("pass --data or --store")
+    stores = {name: Path(path) for name, _, path in (s.partition("=") for s in options.store)}
+    page = options.page or options.out / "shift.md"
+    if stores:
+        read_networks(stores)
+        results = _scores(list(network_cells(list(stores))), network_rows, options)
+        write_network_page(results, page)
+    else:
+        rows = partial(data_rows, folder=options.data, cache=options.out / "rows")
+        results = _scores([*partition_cells(), *draw_cells()], rows, options)
+        write_page(results, page)
+
+
+def _scores(cells: list, rows: object, options: argparse.Namespace) -> pd.DataFrame:
+    """Scores of all cells. Processes are forked, so that they share the rows of the networks."""
+    score = partial(score_cell, rows=rows, out=options.out)
+    with get_context("fork").Pool(options.jobs) as pool:
+        results = list(track(pool.imap_unordered(score, cells), "scoring", total=len(cells)))
+    return pd.concat(results, ignore_index=True)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,12 @@ TABLE_METHODS = {
     BATCH: Method(lambda size: dc.BatchTemperatureScaling(), BATCHES),
     AUTO: Method(lambda size: dc.AutoCalibration(batch_size=size), BATCHES),
 }
+#: Without those that compare each row with all kept ones, or fit a classifier for each batch.
+NETWORK_METHODS = {
+    name: method
+    for name, method in TABLE_METHODS.items()
+    if name not in ("DAC", "CPCS", "TransCal")
+}
 DRAW_METHODS = {
     name: TABLE_METHODS[name] for name in (TS, "MD-TS", "mixture", "feature TS", BATCH, AUTO)
 }

@@ -5,8 +5,18 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from benchmarks.shift.methods import AUTO, BATCH, BATCHES, ORACLE
-from benchmarks.shift.problems import DATA_SETS, DRAW_ROWS, N_BINS, N_DRAWS, SEEDS
+from benchmarks.shift.methods import AUTO, BATCH, BATCHES, ORACLE, TS
+from benchmarks.shift.networks import DRAWS, REPEATS
+from benchmarks.shift.problems import (
+    DATA_SETS,
+    DRAW_ROWS,
+    MIXTURES,
+    N_BINS,
+    N_DRAWS,
+    N_MIXTURES,
+    NETWORK_BINS,
+    SEEDS,
+)
 from benchmarks.shift.scores import ANY
 from benchmarks.shift.summary import comparisons, gains, method_table, never_worse
 
@@ -16,47 +26,148 @@ _COLOURS = {BATCH: "#0072b2", "batch, logits only": "#56b4e9", AUTO: "#000000",
             "shift-weighted": "#d55e00", "MD-TS": "#009e73", "MD-TS log T": "#cc79a7"}  # fmt: skip
 
 
-def write_page(scores: pd.DataFrame, page: Path, command: str) -> None:
+def write_page(scores: pd.DataFrame, page: Path) -> None:
     """Write the tables below the mark of the page, and the figure and csv files beside it."""
+    mixed = scores["partition"] == MIXTURES
+    methods = _method_tables(scores[~mixed])
+    compared = comparisons(scores[~mixed])
+    _write_files(page, methods, compared)
+    parts = [
+        "```sh\npython -m benchmarks.shift OUT --data FOLDER --page docs/results/shift.md\n```\n",
+        _how_to_read(f"{len(SEEDS)} seeds", N_BINS),
+        *_tables(methods),
+        *_never_worse_parts(compared, f"{N_DRAWS} random draws of 3 to 12 InD domains"),
+        "## Mixtures of seen domains\n",
+        f"All domains of Digits-C are seen. Scored are {N_MIXTURES} mixtures of two to four of "
+        "them, in random proportions, made of rows that were not in the fit.\n",
+        _markdown(_shown(method_table(scores[mixed], "Digits-C"))),
+    ]
+    _write(page, parts)
+
+
+def write_network_page(scores: pd.DataFrame, page: Path) -> None:
+    """The same for networks on corrupted images; conclusions first, all tables last."""
+    mixed = scores["partition"] == MIXTURES
+    methods = _method_tables(scores[~mixed])
+    compared = comparisons(scores[~mixed])
+    _write_files(page, methods, compared)
+    parts = [
+        "```sh\npython -m benchmarks.shift OUT --store ResNet-50=STORE ... "
+        "--page docs/results/shift-networks.md\n```\n",
+        "![Gap closed against the size of the batch](shift-networks/gap-closed.png)\n",
+        "Share of the distance from TS to the oracle that is closed, in ECE, and the NLL:\n",
+        _markdown(_closed_table(methods)),
+        "## By partition\n",
+        "ECE in %, mean over the unseen domains and the repeats; n: rows of a batch.\n",
+        _markdown(_partition_table(scores[~mixed])),
+        *_never_worse_parts(compared, f"{len(DRAWS)} random draws of 3 to 12 InD domains"),
+        "## Mixtures of seen domains\n",
+        f"All domains are seen. Scored are {N_MIXTURES} mixtures of two to four of them, in random "
+        "proportions, made of rows that were not in the fit. ECE in %:\n",
+        _markdown(_mixture_table(scores[mixed])),
+        "## All methods\n",
+        _how_to_read(f"{len(REPEATS)} repeats", NETWORK_BINS),
+        *_tables(methods)[1:],
+    ]
+    _write(page, parts)
+
+
+def _method_tables(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    tables = scores[~scores["partition"].str.startswith("draw")]
+    names = dict.fromkeys([*DATA_SETS, *tables["data"]])
+    own = [name for name in names if (tables["data"] == name).any()]
+    return {data: method_table(tables, data) for data in own}
+
+
+def _how_to_read(repeats: str, n_bins: int) -> str:
+    return (
+        f"Means over the OOD domains of all partitions and {repeats}; ECE, excess, worst and gap "
+        f"in %, {n_bins} bins. worst: the highest ECE of a domain, averaged over partitions and "
+        f"{repeats.split()[1]}; gap: |mean confidence - accuracy|; closed: (TS - method) / (TS - "
+        "oracle) in ECE; covered: how often log T ± 1.96 of its standard error holds the T of the "
+        "labels. Batches are disjoint, of shuffled rows of one domain; a method without a batch "
+        "treats every row on its own. oracle: TS fitted to the labels of each OOD domain.\n"
+    )
+
+
+def _tables(methods: dict[str, pd.DataFrame]) -> list[str]:
+    parts = ["![Gap closed against the size of the batch](shift/gap-closed.png)\n"]
+    for data, table in methods.items():
+        parts += [f"## {data}\n", _markdown(_shown(table))]
+    return parts
+
+
+def _never_worse_parts(compared: pd.DataFrame, draws: str) -> list[str]:
+    return [
+        "## Is AutoCalibration ever worse than TS?\n",
+        "Differences of ECE to TS in points. A cell is a partition (repeats averaged) or one of "
+        f"{draws} of each data set, whose OOD domains have at most {DRAW_ROWS} rows. surely worse: "
+        "share of the cells whose paired 95% t-interval over the domains is above 0; kept TS: "
+        "share of the cells in which TS was kept.\n",
+        _markdown(_rounded(never_worse(compared))),
+        "Gain over TS of AutoCalibration and of the best fixed candidate:\n",
+        _markdown(_rounded(gains(compared))),
+    ]
+
+
+def _write_files(page: Path, methods: dict[str, pd.DataFrame], compared: pd.DataFrame) -> None:
     folder = page.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
-    tables = scores[~scores["partition"].str.startswith("draw")]
-    methods = {
-        data: method_table(tables, data) for data in DATA_SETS if (tables["data"] == data).any()
-    }
-    compared = comparisons(scores)
-    worse, gained = never_worse(compared), gains(compared)
     _draw(methods, folder / "gap-closed.png")
     pd.concat(methods, names=["data"]).reset_index(level=0).to_csv(
         folder / "methods.csv", index=False, float_format="%.4f"
     )
     compared.to_csv(folder / "comparisons.csv", index=False, float_format="%.4f")
-    parts = [
-        f"```sh\n{command}\n```\n",
-        f"Means over the OOD domains of all partitions and {len(SEEDS)} seeds; ECE, excess, worst "
-        f"and gap in %, {N_BINS} bins. worst: the highest ECE of a domain, averaged over "
-        "partitions and seeds; gap: |mean confidence - accuracy|; closed: (TS - method) / "
-        "(TS - oracle) in ECE; covered: how often log T ± 1.96 of its standard error holds the T "
-        "of the labels. Batches are disjoint, of shuffled rows of one domain; a method without a "
-        "batch treats every row on its own. oracle: TS fitted to the labels of each OOD domain.\n",
-        "![Gap closed against the size of the batch](shift/gap-closed.png)\n",
-    ]
-    for data, table in methods.items():
-        parts += [f"## {data}\n", _markdown(_shown(table))]
-    parts += [
-        "## Is AutoCalibration ever worse than TS?\n",
-        f"Differences of ECE to TS in points. A cell is a partition (seeds averaged) or one of "
-        f"{N_DRAWS} random draws of 3 to 12 InD domains of each data set, whose OOD domains have "
-        f"at most {DRAW_ROWS} rows. surely worse: share of the cells whose paired 95% t-interval "
-        "over the domains is above 0; kept TS: share of the cells in which TS was kept.\n",
-        _markdown(_rounded(worse)),
-        "Gain over TS of AutoCalibration and of the best fixed candidate:\n",
-        _markdown(_rounded(gained)),
-        "All numbers: [methods.csv](shift/methods.csv), "
-        "[comparisons.csv](shift/comparisons.csv).\n",
-    ]
+
+
+def _write(page: Path, parts: list[str]) -> None:
+    folder = page.stem
+    files = [f"[{name}]({folder}/{name})" for name in ("methods.csv", "comparisons.csv")]
+    parts = [*parts, f"All numbers: {', '.join(files)}.\n"]
     before = page.read_text().split(MARK)[0] if page.exists() else "# Shift: every method\n\n"
     page.write_text(f"{before}{MARK}\n\n" + "\n".join(parts))
+
+
+def _closed_table(methods: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Gap closed by MD-TS and in batches, and NLL, one row for each network."""
+    records = []
+    for network, table in methods.items():
+        own = table.set_index(["method", "batch"])
+        closed = [own.loc[("MD-TS", ANY), "closed"], own.loc[("MD-TS log T", ANY), "closed"],
+                  *(own.loc[(BATCH, size), "closed"] for size in _SIZES)]  # fmt: skip
+        nll = [own.loc[key, "nll"] for key in ((TS, ANY), (BATCH, "100"), (ORACLE, ANY))]
+        records.append((network, *(f"{v:.2f}" for v in closed), *(f"{v:.3f}" for v in nll)))
+    columns = ["network", "MD-TS", "MD-TS log T", *(f"batch of {size}" for size in _SIZES[:-1]),
+               "batch of all", "NLL: TS", "batch of 100", "oracle"]  # fmt: skip
+    return pd.DataFrame(records, columns=columns)
+
+
+_IN_SHORT = (
+    ("MSP", ANY), (TS, ANY), ("MD-TS", ANY), ("MD-TS log T", ANY), (AUTO, "1"), (BATCH, "5"),
+    (BATCH, "20"), (BATCH, "100"), (ORACLE, ANY),
+)  # fmt: skip
+
+
+def _partition_table(scores: pd.DataFrame) -> pd.DataFrame:
+    """ECE of some methods, one row for each network and partition."""
+    own = scores[~scores["partition"].str.startswith("draw")]
+    means = own.groupby(["data", "partition", "method", "batch"], sort=False)["ece"].mean()
+    return _ece_columns(means.unstack(["method", "batch"], sort=False))
+
+
+def _mixture_table(scores: pd.DataFrame) -> pd.DataFrame:
+    means = scores.groupby(["data", "method", "batch"], sort=False)["ece"].mean()
+    return _ece_columns(means.unstack(["method", "batch"], sort=False))
+
+
+def _ece_columns(wide: pd.DataFrame) -> pd.DataFrame:
+    columns = {
+        method if batch == ANY else f"{method}, n = {batch}": wide[(method, batch)].map(
+            "{:.2f}".format
+        )
+        for method, batch in _IN_SHORT
+    }
+    return pd.DataFrame(columns, index=wide.index).reset_index()
 
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:

@@ -9,13 +9,17 @@ from types import ModuleType
 import numpy as np
 
 import domaincal as dc
+from domaincal.experiments.partitions import CORRUPTION_PARTITIONS
 from domaincal.vision.corruptions.catalogue import CLEAN, FAMILIES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SEEDS = range(5)
-N_BINS = 20
+N_BINS, NETWORK_BINS = 20, 100
 #: Data sets of the tables. "useless features" is in the random draws only.
 DATA_SETS = ("Digits-C", "WISDM", "FDU-MTL")
+#: Partition in which all domains are seen, and mixtures of their other halves are scored.
+MIXTURES = "mixtures of seen domains"
+N_MIXTURES = 20
 #: Data sets of the random draws, with the numbers of InD domains.
 DRAWS = {
     "Digits-C": range(3, 13),
@@ -39,6 +43,12 @@ class Cell:
     seed: int
     partition: str
     n_ind: int | None = None
+    is_network: bool = False
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins, as in the experiment with these data."""
+        return NETWORK_BINS if self.is_network else N_BINS
 
     @property
     def name(self) -> str:
@@ -51,6 +61,7 @@ def partition_cells() -> Iterator[Cell]:
     for seed in SEEDS:
         for partition in ("severities 2-4", "severity 5", "noise and blur", "noise", "kinds"):
             yield Cell("Digits-C", seed, partition)
+        yield Cell("Digits-C", seed, MIXTURES)
         yield Cell("WISDM", seed, "15 of 35 people")
         yield Cell("FDU-MTL", seed, "5 of 12 products")
 
@@ -61,6 +72,13 @@ def draw_cells() -> Iterator[Cell]:
         for draw in range(N_DRAWS):
             n_ind = sizes[draw % len(sizes)]
             yield Cell(data, draw, f"draw of {n_ind}", n_ind)
+
+
+def data_rows(
+    cell: Cell, folder: Path, cache: Path
+) -> tuple[dc.CalibrationData, dc.CalibrationData]:
+    """Rows of the fit and rows that are scored."""
+    return split(cell, load(cell, folder, cache))
 
 
 def load(cell: Cell, data_folder: Path, cache: Path) -> dc.CalibrationData:
@@ -79,6 +97,9 @@ def split(cell: Cell, data: dc.CalibrationData) -> tuple[dc.CalibrationData, dc.
     """A random half of each InD domain, and all rows of the OOD domains."""
     names = [str(name) for name in data.domain_names]
     random = np.random.default_rng([cell.seed, cell.n_ind or 0])
+    if cell.partition == MIXTURES:
+        train, others = dc.split_halves(data, by="row", random_state=cell.seed)
+        return train, mixtures(others, random)
     if cell.n_ind is not None:
         ind = set(random.permutation(names)[: cell.n_ind].tolist())
         ood = [name for name in names if name not in ind]
@@ -91,7 +112,35 @@ def split(cell: Cell, data: dc.CalibrationData) -> tuple[dc.CalibrationData, dc.
     return train, new
 
 
+def mixtures(data: dc.CalibrationData, random: np.random.Generator) -> dc.CalibrationData:
+    """Domains made of the rows of two to four domains, in random proportions.
+
+    A mixture has as many rows as a domain, and no row twice.
+    """
+    codes, names = data.domain_codes
+    rows_of = [np.flatnonzero(codes == k) for k in range(len(names))]
+    chosen, domains = [], []
+    for k in range(N_MIXTURES):
+        mixed = random.choice(len(names), size=random.integers(2, 5), replace=False)
+        shares = random.dirichlet(np.ones(len(mixed)))
+        for domain, share in zip(mixed, shares, strict=True):
+            own = rows_of[domain]
+            rows = random.choice(own, size=int(share * len(own)), replace=False)
+            chosen.append(rows)
+            domains.append(np.full(len(rows), f"mixture-{k + 1:02d}"))
+    mixture = data.select(np.concatenate(chosen))
+    return dc.CalibrationData(
+        mixture.logits,
+        labels=mixture.labels,
+        features=mixture.features,
+        domains=np.concatenate(domains),
+    )
+
+
 def _ood_domains(cell: Cell, names: list[str], random: np.random.Generator) -> list[str]:
+    if cell.partition in CORRUPTION_PARTITIONS:
+        counts = dict.fromkeys(names, 1)
+        return CORRUPTION_PARTITIONS[cell.partition].choose(counts, random_state=cell.seed)[1]
     if cell.data == "WISDM":
         return sorted(random.permutation(names)[20:].tolist())
     if cell.data == "FDU-MTL":

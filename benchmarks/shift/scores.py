@@ -1,6 +1,6 @@
 """Scores of every method on the OOD domains of a cell."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,23 +9,38 @@ import numpy as np
 import pandas as pd
 
 import domaincal as dc
-from benchmarks.shift.methods import BATCHES, DRAW_METHODS, ORACLE, TABLE_METHODS, Method
-from benchmarks.shift.problems import N_BINS, Cell, load, split
+from benchmarks.shift.methods import (
+    AUTO,
+    BATCH,
+    BATCHES,
+    DRAW_METHODS,
+    NETWORK_METHODS,
+    ORACLE,
+    TABLE_METHODS,
+    TS,
+    Method,
+)
+from benchmarks.shift.problems import Cell
 from domaincal._warnings import handle_warnings
+from domaincal.calibrators.batch import batch_temperature
 from domaincal.calibrators.choice.left_out_domains import LeftOutDomains
 from domaincal.data.batches import shuffled_batches
 from domaincal.statistics import BinSums
 
+Rows = tuple[dc.CalibrationData, dc.CalibrationData]
 #: Batch of a score that is the same for all sizes.
 ANY = "any"
 
 
-def score_cell(cell: Cell, data_folder: Path, out: Path) -> pd.DataFrame:
-    """Scores of one cell, kept in a csv file; one row for each method, batch and domain."""
+def score_cell(cell: Cell, rows: Callable[[Cell], Rows], out: Path) -> pd.DataFrame:
+    """Scores of one cell, kept in a csv file; one row for each method, batch and domain.
+
+    ``rows`` returns the rows of the fit and the rows that are scored.
+    """
     path = out / "cells" / f"{cell.name}.csv"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        train, test = split(cell, load(cell, data_folder, out / "rows"))
+        train, test = rows(cell)
         with handle_warnings(lambda message, category: None), _fits_kept():
             scores = _scores(cell, train, test)
         scores.insert(0, "data", cell.data)
@@ -38,19 +53,39 @@ def score_cell(cell: Cell, data_folder: Path, out: Path) -> pd.DataFrame:
 
 
 def _scores(cell: Cell, train: dc.CalibrationData, test: dc.CalibrationData) -> pd.DataFrame:
-    methods = TABLE_METHODS if cell.n_ind is None else DRAW_METHODS
+    methods = NETWORK_METHODS if cell.is_network else TABLE_METHODS
+    methods = methods if cell.n_ind is None else DRAW_METHODS
     codes, _ = test.domain_codes
     random = np.random.default_rng(cell.seed)
     batches = {size: shuffled_batches(codes, size, random) for size in BATCHES}
-    parts = [_domain_scores(ORACLE, ANY, dc.DomainTemperatureScaling().fit(test), test, codes)]
+    oracle = dc.DomainTemperatureScaling().fit(test)
+    found = {(ORACLE, ANY): _domain_scores(oracle, test, codes, oracle, cell.n_bins)}
     for name, method in methods.items():
         fitted = None
         for size in method.batches or (ANY,):
-            if fitted is None or name == "auto":
+            if fitted is None or name == AUTO:
                 fitted = method.make(size).fit(_rows(method, train))
+            if name == AUTO:
+                found[name, size] = found[_winner(fitted.best_, size)].assign(covered=np.nan)
+                continue
             rows = _rows(method, test, None if size == ANY else batches[size])
-            parts.append(_domain_scores(name, size, fitted, rows, codes, test))
-    return pd.concat(parts, ignore_index=True)
+            found[name, size] = _domain_scores(fitted, rows, codes, oracle, cell.n_bins)
+    for (name, size), scores in found.items():
+        scores.insert(0, "method", name)
+        scores.insert(1, "batch", size)
+    return pd.concat(found.values(), ignore_index=True)
+
+
+def _winner(best: object, size: object) -> tuple[str, object]:
+    """The method that AutoCalibration has chosen, which is fitted to the same rows."""
+    if isinstance(best, dc.BatchTemperatureScaling):
+        return BATCH, size
+    names = {
+        dc.TemperatureScaling: TS,
+        dc.FeatureTemperatureScaling: "feature TS",
+        dc.DomainMixtureScaling: "mixture",
+    }
+    return names[type(best)], ANY
 
 
 def _rows(
@@ -66,42 +101,55 @@ def _rows(
 
 
 def _domain_scores(
-    name: str,
-    size: object,
     fitted: object,
     rows: dc.CalibrationData,
     codes: np.ndarray,
-    test: dc.CalibrationData | None = None,
+    oracle: dc.DomainTemperatureScaling,
+    n_bins: int,
 ) -> pd.DataFrame:
     """ECE, excess and gap of each domain in %, its NLL, and how often the error covers its T.
 
-    The standard error of log T covers T if log T_k of the labels is within 1.96 of it.
+    ``codes`` are the domains of the rows; ``oracle`` knows the T_k of their labels. The standard
+    error of log T covers T_k if log T_k is within 1.96 of it.
     """
-    test = rows if test is None else test
-    covered = _covered(fitted, rows, test)
-    scores = fitted.score_rows(rows)
+    temperatures = oracle.domain_temperatures_
+    covered = np.full(len(rows), np.nan)
+    with _statistics_kept():
+        scores = fitted.score_rows(rows)
+        if isinstance(fitted, dc.BatchTemperatureScaling):
+            difference = np.log(fitted.predict_temperature(rows) / temperatures.to_numpy()[codes])
+            limit = 1.96 * fitted.predict_temperature_error(rows)
+            covered = (np.abs(difference) <= limit).astype(float)
     hits = np.asarray(rows.logits).argmax(axis=1) == rows.labels
     records = []
-    for domain, label in enumerate(test.domain_codes[1]):
+    for domain, label in enumerate(temperatures.index):
         own = codes == domain
-        sums = BinSums.from_confidences(scores.confidence[own], hits[own], n_bins=N_BINS)
+        sums = BinSums.from_confidences(scores.confidence[own], hits[own], n_bins=n_bins)
         gap = abs(sums.mean_confidence - sums.accuracy)
         percent = (sums.calibration_error(), sums.excess_error(), gap)
         records.append(
-            (name, size, label, int(sums.n), *(100 * v for v in percent), scores.nll[own].mean(),
+            (label, int(sums.n), *(100 * v for v in percent), scores.nll[own].mean(),
              covered[own].mean())
         )  # fmt: skip
-    columns = ["method", "batch", "domain", "n", "ece", "excess", "gap", "nll", "covered"]
+    columns = ["domain", "n", "ece", "excess", "gap", "nll", "covered"]
     return pd.DataFrame(records, columns=columns)
 
 
-def _covered(fitted: object, rows: dc.CalibrationData, test: dc.CalibrationData) -> np.ndarray:
-    """Whether the predicted interval of log T holds the T_k of the labels; NaN without one."""
-    if not isinstance(fitted, dc.BatchTemperatureScaling):
-        return np.full(len(rows), np.nan)
-    own = np.log(dc.DomainTemperatureScaling().fit(test).predict_temperature(test))
-    difference = np.abs(np.log(fitted.predict_temperature(rows)) - own)
-    return (difference <= 1.96 * fitted.predict_temperature_error(rows)).astype(float)
+@contextmanager
+def _statistics_kept() -> Iterator[None]:
+    """Compute the statistics of the batches once for temperatures, scores and standard errors."""
+    compute, kept = batch_temperature.batch_statistics, []
+
+    def compute_once(*args: Any, **options: Any) -> Any:
+        if not kept:
+            kept.append(compute(*args, **options))
+        return kept[0]
+
+    batch_temperature.batch_statistics = compute_once
+    try:
+        yield
+    finally:
+        batch_temperature.batch_statistics = compute
 
 
 @contextmanager
