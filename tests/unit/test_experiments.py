@@ -311,10 +311,10 @@ def test_another_version_of_domaincal_runs_all_trials_again(folder, monkeypatch)
 
 
 def test_results_are_found_under_the_same_keys(tmp_path, monkeypatch):
-    """Names and keys of version 3, with bins and seed in TOML.
+    """Names and keys of version 4, with bins and seed in TOML.
 
-    Results of versions 1 and 2 have other names, and are run again: they have no checksum, so
-    that nothing proves their numbers.
+    Results of earlier versions have other names, and are run again: they have no checksum, or no
+    T_k of the calibration rows.
     """
     monkeypatch.setattr(result_cache, "version", lambda _: "1.0")
     logits = (np.arange(72).reshape(24, 3) * 7 % 11).astype(np.float64)
@@ -334,22 +334,22 @@ def test_results_are_found_under_the_same_keys(tmp_path, monkeypatch):
     results = _run(tmp_path, text)
     paths = sorted((tmp_path / "out/cells").iterdir())
     assert [path.name for path in paths] == [
-        "342ae3cb3088e0cc97d52a6376e959f3.safetensors",
-        "6ea5496c799667ea4d5fe9f9d0fe36c6.safetensors",
+        "2923062f387f95d2999d6f14f905c215.safetensors",
+        "a93eba94ac00d8ebd58faa6bf90737ce.safetensors",
     ]
     tensors, texts = read_tensors(paths[0])
     assert {name: values.shape for name, values in tensors.items()} == {
         "bins": (4, 3, 12),
         "edges": (13,),
     }
-    assert (texts["format"], texts["version"]) == ("domaincal cell", "3")
+    assert (texts["format"], texts["version"]) == ("domaincal cell", "4")
     assert set(texts) == {"format", "version", "key", "table", "provenance", "sha256"}
     assert texts["key"] == (
         '{"bins": 12, "data": {"domains": "strings (24,) e54afa4b", "labels": '
         '"int64 (24,) 02267a41", "logits": "float64 (24, 3) d0a7e81e"}, "domaincal": "1.0", '
         '"method": {"code": null, "text": "ts"}, "partition": {"ind": [], "min_rows": 5, '
-        '"name": "drawn", "ood": [], "random_ind": 2, "seed": 7}, "seed": 3, "split": "row", '
-        '"version": "3"}'
+        '"name": "drawn", "ood": [], "random_ind": 2, "seed": 7}, "seed": 4, "split": "row", '
+        '"version": "4"}'
     )
     assert results.provenance["partitions"]["drawn"]["random_state"] == 7
 
@@ -367,7 +367,7 @@ def test_results_of_shipped_sources_are_found_under_the_same_keys(monkeypatch):
     )[3:]
     key = result_cache.trial_key(experiment, trial, experiment.sources[0].identity(3))
     path = result_cache.cache_path(Path(), key)
-    assert path.name == "36f04b6917c857b946f69300e5086011.safetensors"
+    assert path.name == "c9e437c252614b9af290f66b3817b515.safetensors"
 
 
 def test_two_names_for_one_method_are_fitted_once(folder, monkeypatch):

@@ -89,11 +89,12 @@ def test_the_reliability_figure_shows_pooled_domains_one_domain_and_every_ece(ex
 def test_the_temperature_figure_shows_the_first_repeat(experiment, tmp_path):
     results = _run(experiment, tmp_path, "figure-8")
     assert set(results.table["repeat"]) == {0}
-    (ax,) = temperature_figure(results).axes
-    container = ax.containers[0]
-    result = next(iter(results.trial_results.values()))
-    drawn = np.column_stack(container.lines[0].get_data()).astype(float)
-    np.testing.assert_allclose(drawn, result.table[["learned", "predicted"]])
+    table = next(iter(results.trial_results.values())).table
+    # As in the paper, and as in the other figures.
+    shown = [["mean", "calibrated"], ["predicted", "learned"]]
+    for ax, columns in zip(temperature_figure(results).axes, shown, strict=True):
+        drawn = np.column_stack(ax.containers[0].lines[0].get_data()).astype(float)
+        np.testing.assert_allclose(drawn, table[columns])
 
 
 def test_the_scatter_figure_has_ind_above_ood(experiment, tmp_path):
@@ -110,7 +111,7 @@ def test_the_accuracy_figure_shows_ood_domains_of_the_first_or_of_each_network(
     (ax,) = accuracy_figure([results], all_networks=False).axes
     assert ax.get_title() == "(OOD) c, one"
     rows = results.table.query("network == 'one' and kind == 'OOD' and method == 'TS'")
-    expected = 100 * rows.groupby("domain")[["accuracy", "mean_confidence"]].mean()
+    expected = 100 * rows.groupby("domain")[["mean_confidence", "accuracy"]].mean()
     drawn = next(v for k, v in _points(ax).items() if k.startswith("TS"))
     np.testing.assert_allclose(np.sort(drawn, axis=0), np.sort(expected, axis=0))
     assert _titles(accuracy_figure([results], all_networks=True)) == [

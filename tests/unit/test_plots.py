@@ -140,7 +140,7 @@ def test_domain_errors_are_in_the_order_of_the_first_method():
 def test_the_legend_of_accuracy_prediction_gives_the_mean_absolute_error():
     ax = dc.plots.plot_accuracy_prediction(TABLE, methods=("TS",))
     rows = TABLE[TABLE["method"] == "TS"]
-    np.testing.assert_allclose(_points(ax), 100 * rows[["accuracy", "mean_confidence"]])
+    np.testing.assert_allclose(_points(ax), 100 * rows[["mean_confidence", "accuracy"]])
     (text,) = [text.get_text() for text in ax.get_legend().get_texts()]
     assert text == f"TS (MAE {100 * rows['gap'].mean():.2f}%)"
 
@@ -173,10 +173,12 @@ def test_the_temperature_plot_shows_the_temperature_table():
         assert row["predicted"] == pytest.approx(np.median(t))
         assert row["low"] == pytest.approx(np.quantile(t, 0.05))
         assert row["high"] == pytest.approx(np.quantile(t, 0.95))
+        assert row["mean"] == pytest.approx(t.mean())
+        assert row["deviation"] == pytest.approx(t.std())
         assert row["n"] == len(rows)
-    np.testing.assert_allclose(
-        _points(dc.plots.plot_temperatures(TEMPERATURES)), TEMPERATURES[["learned", "predicted"]]
-    )
+    for spread, shown in (("quantiles", "predicted"), ("deviation", "mean")):
+        ax = dc.plots.plot_temperatures(TEMPERATURES, spread=spread)
+        np.testing.assert_allclose(_points(ax), TEMPERATURES[[shown, "learned"]])
 
 
 def test_many_domains_have_no_names_and_a_table_needs_no_kinds():

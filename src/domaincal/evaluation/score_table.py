@@ -104,9 +104,10 @@ class DomainScores:
 
 
 def temperature_spread(temperatures: FloatArray) -> dict[str, float]:
-    """Median, 5% and 95% quantiles of the temperatures of the rows of a domain."""
+    """Median, 5% and 95% quantiles, mean and standard deviation of the temperatures of a domain."""
     median, low, high = np.quantile(temperatures, [0.5, 0.05, 0.95]).tolist()
-    return {"predicted": median, "low": low, "high": high}
+    mean, deviation = float(np.mean(temperatures)), float(np.std(temperatures))
+    return {"predicted": median, "low": low, "high": high, "mean": mean, "deviation": deviation}
 
 
 def bin_scores(sums: BinSums) -> tuple[Any, ...]:

@@ -31,7 +31,8 @@ def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
     DataFrame
         One row for each domain: domain; n, the number of rows; learned, the temperature that
         minimises the NLL of its rows; standard_error, of the logarithm of learned; predicted, the
-        median of the predicted temperatures; low and high, their 5% and 95% quantiles.
+        median of the predicted temperatures; low and high, their 5% and 95% quantiles; mean and
+        deviation, their mean and standard deviation.
 
     Examples
     --------

@@ -58,11 +58,20 @@ def reliability_figure(results: Results) -> Any:
 
 
 def temperature_figure(results: Results) -> Any:
-    """Temperatures that MD-TS predicts against the learned one, for each domain."""
+    """Learned temperature of each domain against those that MD-TS predicts.
+
+    Left as in the paper: T_k of the calibration rows, mean and standard deviation. Right: the
+    temperature of the scored rows themselves, median and quantiles.
+    """
     network, result = _first_result(results)
-    figure, axes = _panels(1, 1)
-    plot_temperatures(_temperatures(result), ax=axes[0])
-    _panel_title(axes[0], f"{_name(results, network)}: {len(result.table)} domains, first repeat")
+    figure, axes = _panels(1, 2)
+    table = _temperatures(result)
+    calibrated = table.assign(learned=table["calibrated"]).dropna(subset=["calibrated"])
+    plot_temperatures(calibrated, spread="deviation", ax=axes[0])
+    _panel_title(axes[0], "T of the calibration rows, as in the paper")
+    plot_temperatures(table, ax=axes[1])
+    _panel_title(axes[1], "T of the scored rows")
+    _title(figure, f"{_name(results, network)}: {len(result.table)} domains, first repeat")
     return figure
 
 

@@ -116,9 +116,15 @@ class Method:
 MSP, TS, MD_TS = Method("MSP", "msp"), Method("TS", "ts"), Method("MD-TS", "md-ts")
 #: The paper's main comparison, the temperatures of seen domains (T_k), and the oracle.
 MAIN_METHODS = (MSP, TS, MD_TS, Method("T_k", "domain-ts"), Method(ORACLE, ORACLE))
-#: The other baselines of the paper's table 5.
+#: The other baselines of the paper's table 5, as maps of the confidence.
 BINNING_METHODS = (
     Method("HistBin", "histogram"), Method("Isotonic", "isotonic"), Method("BBQ", "bbq"),
+)  # fmt: skip
+#: The same with a map for each class (one-vs-rest), the usual form for many classes.
+ONE_VS_REST_METHODS = (
+    Method("HistBin OvR", "histogram:scheme=one-vs-rest"),
+    Method("Isotonic OvR", "isotonic:scheme=one-vs-rest"),
+    Method("BBQ OvR", "bbq:scheme=one-vs-rest"),
 )  # fmt: skip
 #: The heads of the paper's table 3. The first is the default head of MD-TS.
 HEAD_NAMES = ("OLS", "Ridge", "Huber", "KRR", "KNN")

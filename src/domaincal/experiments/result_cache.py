@@ -21,14 +21,16 @@ from domaincal.experiments.experiment import Experiment
 from domaincal.experiments.trial_results import TrialResult
 from domaincal.experiments.trials import Trial
 
-_FORMAT, _VERSION = "domaincal cell", "3"
+_FORMAT, _VERSION = "domaincal cell", "4"
 # Ranges of the columns of a result, and of those that can be NaN.
 _SCORES = {
     "accuracy": (0.0, 1.0), "mean_confidence": (0.0, 1.0), "ece": (0.0, 1.0), "floor": (0.0, 1.0),
     "excess": (-1.0, 1.0), "gap": (0.0, 1.0),
 }  # fmt: skip
 _LOSSES = {"nll": (0.0, np.inf), "brier": (0.0, 2.0)}
-_TEMPERATURES = dict.fromkeys(("learned", "predicted", "low", "high"), (0.0, np.inf))
+_TEMPERATURES = dict.fromkeys(
+    ("learned", "calibrated", "predicted", "low", "high", "mean", "deviation"), (0.0, np.inf)
+)
 _ROUNDING = 1e-6
 
 

@@ -32,7 +32,8 @@ class TrialResult:
     ----------
     table : DataFrame
         One row for each domain: kind, domain and the scores of :func:`score_table`. For methods
-        with a temperature also learned, predicted, low and high, as in :func:`temperature_table`.
+        with a temperature also learned, predicted, low, high, mean and deviation, as in
+        :func:`temperature_table`, and calibrated, the T_k of the calibration rows (NaN if OOD).
     bins : array, shape (n_domains, 3, n_bins)
         Weight, confidence and hits in each bin, for each row of the table.
     edges : array, shape (n_bins + 1,)
@@ -63,18 +64,22 @@ class SplitData:
         Rows to score.
     oracles : mapping from "InD" and "OOD" to DomainTemperatureScaling
         Temperature of each domain, fitted to the scored rows themselves.
+    calibrated : Series indexed by domain
+        T_k: temperature of each InD domain, fitted to its calibration rows.
     """
 
     train: CalibrationData
     scored: Mapping[str, CalibrationData]
     oracles: Mapping[str, DomainTemperatureScaling]
+    calibrated: pd.Series[float]
 
     @classmethod
     def with_oracles(
         cls, train: CalibrationData, scored: Mapping[str, CalibrationData]
     ) -> SplitData:
-        """Fit the oracles to the scored rows."""
-        return cls(train, scored, {kind: _oracle(data) for kind, data in scored.items()})
+        """Fit the oracles to the scored rows, and the T_k to the rows of the fit."""
+        oracles = {kind: _oracle(data) for kind, data in scored.items()}
+        return cls(train, scored, oracles, _oracle(train).domain_temperatures_)
 
 
 def _oracle(data: CalibrationData) -> DomainTemperatureScaling:
@@ -95,14 +100,19 @@ def run_trial(method: Method, data: SplitData, *, n_bins: int) -> TrialResult:
             continue
         oracle = data.oracles[kind]
         scores = list(domain_scores(oracle if fitted is None else fitted, scored, n_bins=n_bins))
-        tables.append(_table(kind, scores, oracle))
+        tables.append(_table(kind, scores, oracle, data.calibrated))
         bins += [np.stack([s.bins.weight, s.bins.confidence, s.bins.hits]) for s in scores]
         edges = scores[0].bins.edges
     table = pd.concat(tables, ignore_index=True)
     return TrialResult(table, np.stack(bins), edges, data.train.provenance)
 
 
-def _table(kind: str, scores: list[DomainScores], oracle: DomainTemperatureScaling) -> pd.DataFrame:
+def _table(
+    kind: str,
+    scores: list[DomainScores],
+    oracle: DomainTemperatureScaling,
+    calibrated: pd.Series[float],
+) -> pd.DataFrame:
     """One row for each domain; see :class:`TrialResult`."""
     table = pd.DataFrame([s.record() for s in scores], columns=list(COLUMNS[1:]))
     table.insert(0, "kind", kind)
@@ -110,4 +120,5 @@ def _table(kind: str, scores: list[DomainScores], oracle: DomainTemperatureScali
     if not temperatures:
         return table
     table["learned"] = table["domain"].map(oracle.domain_temperatures_)
+    table["calibrated"] = table["domain"].map(calibrated)
     return table.join(pd.DataFrame(map(temperature_spread, temperatures)))

@@ -137,9 +137,10 @@ def plot_method_scatter(
 def plot_accuracy_prediction(
     table: pd.DataFrame, *, methods: tuple[str, ...] | None = None, ax: Any = None
 ) -> Any:
-    """Plot the mean confidence of each domain against its accuracy.
+    """Plot the accuracy of each domain against its mean confidence.
 
-    On an unlabelled domain, the mean confidence is a prediction of the accuracy.
+    On an unlabelled domain, the mean confidence is a prediction of the accuracy. On the diagonal it
+    is right; below it, the method is too confident.
 
     Parameters
     ----------
@@ -160,7 +161,7 @@ def plot_accuracy_prediction(
     >>> data, _ = dc.make_multi_domain(n_domains=6, random_state=0)
     >>> table = dc.evaluate_split([dc.MaxSoftmax(), dc.TemperatureScaling()], data)
     >>> dc.plots.plot_accuracy_prediction(table).get_xlabel()
-    'accuracy in %'
+    'mean confidence in %, the predicted accuracy'
     """
     _check_columns(table, "accuracy", "mean_confidence")
     known = table["method"].unique().tolist()
@@ -183,12 +184,12 @@ def plot_accuracy_prediction(
         part = rows[rows["method"] == method]
         error = 100.0 * float(part["gap"].mean())
         ax.plot(
-            100.0 * part["accuracy"], 100.0 * part["mean_confidence"], linestyle="none",
+            100.0 * part["mean_confidence"], 100.0 * part["accuracy"], linestyle="none",
             markersize=5, alpha=0.85, zorder=3, **style,
             label=label(f"{method} (MAE {error:.2f}%)"),
         )  # fmt: skip
-    ax.set_xlabel("accuracy in %")
-    ax.set_ylabel("mean confidence in %")
+    ax.set_xlabel("mean confidence in %, the predicted accuracy")
+    ax.set_ylabel("accuracy in %")
     ax.legend(loc="best", fontsize="small")
     return ax
 

@@ -1,27 +1,36 @@
-"""Figure of predicted against learned temperatures."""
+"""Figure of learned against predicted temperatures."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
 from domaincal._optional import require
+from domaincal._validation import check_option
 from domaincal.errors import InputError
 from domaincal.plots.style import axes, diagonal, kind_style, label
 
-_COLUMNS = {"domain", "learned", "predicted", "low", "high"}
+_COLUMNS = {"domain", "learned", "predicted", "low", "high", "mean", "deviation"}
 
 
-def plot_temperatures(table: pd.DataFrame, *, ax: Any = None) -> Any:
-    """Plot the predicted temperatures of each domain against the temperature fitted to its labels.
+def plot_temperatures(
+    table: pd.DataFrame,
+    *,
+    spread: Literal["quantiles", "deviation"] = "quantiles",
+    ax: Any = None,
+) -> Any:
+    """Plot the temperature of each domain's labels against the predicted temperatures.
 
-    Points are medians; bars span the 5% to 95% quantiles of the rows.
+    On the diagonal, the predictions are right; below it, they are too high.
 
     Parameters
     ----------
     table : DataFrame
         From :func:`temperature_table`, with a column ``kind`` if some domains are OOD.
+    spread : {"quantiles", "deviation"}, default "quantiles"
+        Points are medians with bars from the 5% to the 95% quantile of the rows, or means with
+        bars of one standard deviation.
     ax : matplotlib Axes, optional
         By default, the axes of a new figure.
 
@@ -38,6 +47,7 @@ def plot_temperatures(table: pd.DataFrame, *, ax: Any = None) -> Any:
     >>> dc.plots.plot_temperatures(dc.temperature_table(fitted, data)).get_xscale()
     'log'
     """
+    check_option(spread, "spread", ("quantiles", "deviation"))
     if not isinstance(table, pd.DataFrame) or not set(table) >= _COLUMNS:
         raise InputError(
             f"table must have the columns {', '.join(sorted(_COLUMNS))}; make it with "
@@ -45,8 +55,8 @@ def plot_temperatures(table: pd.DataFrame, *, ax: Any = None) -> Any:
         )
     if table.empty:
         raise InputError("table is empty; pass a table with at least one domain.")
+    points, low, high = _points_and_bars(table, spread)
     kinds = table["kind"] if "kind" in table else pd.Series("", index=table.index)
-    ends = table[["learned", "low", "high"]].to_numpy()
     ax = axes(ax)
     ticker = require("matplotlib.ticker", extra="plots", purpose="a figure")
     ax.set_xscale("log")
@@ -55,18 +65,33 @@ def plot_temperatures(table: pd.DataFrame, *, ax: Any = None) -> Any:
         axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(ticker.FormatStrFormatter("%g"))
         axis.set_minor_formatter(ticker.NullFormatter())
-    diagonal(ax, 0.9 * float(ends.min()), 1.1 * float(ends.max()))
+    smallest, largest = (
+        min(table["learned"].min(), low.min()),
+        max(table["learned"].max(), high.max()),
+    )
+    diagonal(ax, 0.9 * float(smallest), 1.1 * float(largest))
     for kind in dict.fromkeys(kinds):
-        rows = table[kinds == kind]
-        spread = [rows["predicted"] - rows["low"], rows["high"] - rows["predicted"]]
-        _, _, bars = ax.errorbar(
-            rows["learned"], rows["predicted"], spread, linestyle="none", markersize=5,
+        own = kinds == kind
+        bars = [(points - low)[own], (high - points)[own]]
+        _, _, lines = ax.errorbar(
+            points[own], table["learned"][own], xerr=bars, linestyle="none", markersize=5,
             elinewidth=0.9, alpha=0.85, zorder=3, label=label(kind) or None, **kind_style(kind),
         )  # fmt: skip
-        for bar in bars:  # pale, because bars of similar temperatures overlap
-            bar.set_alpha(0.35)
-    ax.set_xlabel("temperature learned from labels")
-    ax.set_ylabel("predicted temperature (median, 5 to 95%)")
+        for line in lines:  # pale, because bars of similar temperatures overlap
+            line.set_alpha(0.35)
+    shown = {"quantiles": "median, 5 to 95%", "deviation": "mean ± standard deviation"}[spread]
+    ax.set_xlabel(f"predicted temperature ({shown})")
+    ax.set_ylabel("temperature learned from labels")
     if any(kinds):
         ax.legend(loc="upper left", framealpha=0.8, fontsize="small")
     return ax
+
+
+def _points_and_bars(
+    table: pd.DataFrame, spread: str
+) -> tuple[pd.Series[float], pd.Series[float], pd.Series[float]]:
+    """Predicted temperatures, and the ends of their bars, which are positive."""
+    if spread == "quantiles":
+        return table["predicted"], table["low"], table["high"]
+    mean, deviation = table["mean"], table["deviation"]
+    return mean, (mean - deviation).clip(lower=mean / 10), mean + deviation
