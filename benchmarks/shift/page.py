@@ -28,10 +28,8 @@ _COLOURS = {BATCH: "#0072b2", "batch, logits only": "#56b4e9", AUTO: "#000000",
 
 def write_page(scores: pd.DataFrame, page: Path) -> None:
     """Write the tables below the mark of the page, and the figure and csv files beside it."""
-    mixed = scores["partition"] == MIXTURES
-    methods = _method_tables(scores[~mixed])
-    compared = comparisons(scores[~mixed])
-    _write_files(page, methods, compared)
+    scores, mixed = _without_mixtures(scores)
+    methods, compared = _write_files(page, scores)
     parts = [
         "```sh\npython -m benchmarks.shift OUT --data FOLDER --page docs/results/shift.md\n```\n",
         _how_to_read(f"{len(SEEDS)} seeds", N_BINS),
@@ -40,17 +38,15 @@ def write_page(scores: pd.DataFrame, page: Path) -> None:
         "## Mixtures of seen domains\n",
         f"All domains of Digits-C are seen. Scored are {N_MIXTURES} mixtures of two to four of "
         "them, in random proportions, made of rows that were not in the fit.\n",
-        _markdown(_shown(method_table(scores[mixed], "Digits-C"))),
+        _markdown(_shown(method_table(mixed, "Digits-C"))),
     ]
     _write(page, parts)
 
 
 def write_network_page(scores: pd.DataFrame, page: Path) -> None:
     """The same for networks on corrupted images; conclusions first, all tables last."""
-    mixed = scores["partition"] == MIXTURES
-    methods = _method_tables(scores[~mixed])
-    compared = comparisons(scores[~mixed])
-    _write_files(page, methods, compared)
+    scores, mixed = _without_mixtures(scores)
+    methods, compared = _write_files(page, scores)
     parts = [
         "```sh\npython -m benchmarks.shift OUT --store ResNet-50=STORE ... "
         "--page docs/results/shift-networks.md\n```\n",
@@ -59,12 +55,12 @@ def write_network_page(scores: pd.DataFrame, page: Path) -> None:
         _markdown(_closed_table(methods)),
         "## By partition\n",
         "ECE in %, mean over the unseen domains and the repeats; n: rows of a batch.\n",
-        _markdown(_partition_table(scores[~mixed])),
+        _markdown(_partition_table(scores)),
         *_never_worse_parts(compared, f"{len(DRAWS)} random draws of 3 to 12 InD domains"),
         "## Mixtures of seen domains\n",
         f"All domains are seen. Scored are {N_MIXTURES} mixtures of two to four of them, in random "
         "proportions, made of rows that were not in the fit. ECE in %:\n",
-        _markdown(_mixture_table(scores[mixed])),
+        _markdown(_mixture_table(mixed)),
         "## All methods\n",
         _how_to_read(f"{len(REPEATS)} repeats", NETWORK_BINS),
         *_tables(methods)[1:],
@@ -110,7 +106,15 @@ def _never_worse_parts(compared: pd.DataFrame, draws: str) -> list[str]:
     ]
 
 
-def _write_files(page: Path, methods: dict[str, pd.DataFrame], compared: pd.DataFrame) -> None:
+def _without_mixtures(scores: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Scores of unseen domains, and of mixtures of seen ones."""
+    mixed = scores["partition"] == MIXTURES
+    return scores[~mixed], scores[mixed]
+
+
+def _write_files(page: Path, scores: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
+    """Write the figure and the csv files; return the tables of the methods and comparisons."""
+    methods, compared = _method_tables(scores), comparisons(scores)
     folder = page.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     _draw(methods, folder / "gap-closed.png")
@@ -118,6 +122,7 @@ def _write_files(page: Path, methods: dict[str, pd.DataFrame], compared: pd.Data
         folder / "methods.csv", index=False, float_format="%.4f"
     )
     compared.to_csv(folder / "comparisons.csv", index=False, float_format="%.4f")
+    return methods, compared
 
 
 def _write(page: Path, parts: list[str]) -> None:

@@ -92,6 +92,12 @@ class TestChoice:
         run("fit", scores, "-o", model, "--method", "ts", "--force")
         assert document("inspect", model)["selection"] is None
 
+    def test_a_choice_for_single_rows_names_the_option_for_batches(self, tmp_path, model):
+        scores = written(DATA, tmp_path / "s.npz")
+        for more, expected in (([], True), (["--batch", "20"], False), (["--method", "ts"], False)):
+            out = run("fit", scores, "-o", model, "--force", *more).stdout
+            assert ("if rows come from one domain at a time, pass --batch N" in out) == expected
+
     @pytest.mark.parametrize("n_domains", [0, 2])
     def test_with_too_few_domains_it_is_temperature_scaling(self, tmp_path, model, n_domains):
         data = NO_DOMAINS if n_domains == 0 else DATA.select(slice(0, 120))

@@ -133,6 +133,15 @@ def test_domain_ts_is_scored_on_ind_domains_only(folder):
     assert set(_rows(results, method="TS", partition="new")["kind"]) == {"InD", "OOD"}
 
 
+def test_calibrated_is_the_temperature_of_the_calibration_rows(folder):
+    results = _run(folder)
+    own = _rows(results, partition="new", repeat=0, method="T_k")
+    np.testing.assert_allclose(own["calibrated"], own["predicted"])
+    assert not np.allclose(own["calibrated"], own["learned"])
+    others = _rows(results, partition="new", repeat=0, method="TS")
+    assert (others["calibrated"].isna() == (others["kind"] == "OOD")).all()
+
+
 def test_pooled_scores_are_those_of_all_rows_of_a_kind(folder, data):
     results = _run(folder)
     chosen = results.pooled.query("partition == 'new' and repeat == 0 and kind == 'OOD'")

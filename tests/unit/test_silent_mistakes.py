@@ -161,5 +161,7 @@ def test_one_temperature_for_all_rows_is_not_at_a_limit():
         fitted = calibrator.fit(two)
         if isinstance(calibrator, dc.FeatureTemperatureScaling):
             fitted._store_constant(two.features.shape[1])
-        call = lambda fitted=fitted: fitted.predict_proba(two.logits, features=1e6 * two.features)  # noqa: E731
-        assert not warned(call, dc.errors.ClippedTemperatureWarning)
+        for scale in (1.0, 1e3):
+            z, x = scale * two.logits, 1e6 * two.features
+            call = lambda f=fitted, z=z, x=x: f.predict_proba(z, features=x)  # noqa: E731
+            assert not warned(call, dc.errors.ClippedTemperatureWarning)

@@ -81,7 +81,8 @@ def fit(
     with claimed(output, force=force):
         source = read_input(data, probabilities=probabilities, max_memory=max_memory)
         source.require("labels", needed_by="fit")
-        if method is None and head is None:
+        is_chosen = method is None and head is None
+        if is_chosen:
             calibrator = auto_calibration(batch)
             title = "choosing a method by left-out domains"
         else:
@@ -99,7 +100,7 @@ def fit(
         print_json("fit", {**content, "data": described(data, source.data)})
         return
     print_model(calibrator)
-    if title.startswith("choosing") and batch is None and calibrator.provenance_.table.size:
+    if is_chosen and batch is None and len(calibrator.provenance_.table):
         say("chosen for single rows; if rows come from one domain at a time, pass --batch N")
     say(f"written to {output} ({size_of(output)})")
 
