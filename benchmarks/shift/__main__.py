@@ -1,7 +1,8 @@
-"""``python -m benchmarks.shift --data FOLDER OUT``: score every method, write the page.
+"""``python -m benchmarks.shift OUT --data FOLDER``: score every method, write the page.
 
 With --store, the data are those of networks on corrupted images instead. The scores of each cell
-are kept in OUT: an interrupted run goes on where it stopped.
+are kept in OUT: an interrupted run goes on where it stopped, and a store is read only if scores
+of its network are missing.
 """
 
 import os
@@ -18,10 +19,15 @@ from pathlib import Path  # noqa: E402
 import pandas as pd  # noqa: E402
 from rich.progress import track  # noqa: E402
 
-from benchmarks.shift.networks import network_cells, network_rows, read_networks  # noqa: E402
+from benchmarks.shift.networks import (  # noqa: E402
+    domain_tables,
+    network_cells,
+    network_rows,
+    read_networks,
+)
 from benchmarks.shift.page import write_network_page, write_page  # noqa: E402
 from benchmarks.shift.problems import data_rows, draw_cells, partition_cells  # noqa: E402
-from benchmarks.shift.scores import score_cell  # noqa: E402
+from benchmarks.shift.scores import cell_path, score_cell  # noqa: E402
 
 
 def main() -> None:
@@ -41,9 +47,11 @@ def main() -> None:
     stores = {name: Path(path) for name, _, path in (s.partition("=") for s in options.store)}
     page = options.page or options.out / "shift.md"
     if stores:
-        read_networks(stores)
-        results = _scores(list(network_cells(list(stores))), network_rows, options)
-        write_network_page(results, page)
+        cells = list(network_cells(list(stores)))
+        absent = {cell.data for cell in cells if not cell_path(cell, options.out).exists()}
+        read_networks({name: path for name, path in stores.items() if name in absent})
+        results = _scores(cells, network_rows, options)
+        write_network_page(results, domain_tables(list(stores), options.out), page)
     else:
         rows = partial(data_rows, folder=options.data, cache=options.out / "rows")
         results = _scores([*partition_cells(), *draw_cells()], rows, options)

@@ -6,6 +6,9 @@ All processes share one copy of the rows of a network.
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+
 import domaincal as dc
 from benchmarks.shift.problems import MIXTURES, Cell, split
 
@@ -34,13 +37,36 @@ def network_cells(networks: list[str]) -> Iterator[Cell]:
 
 
 def read_networks(stores: dict[str, Path]) -> None:
-    """Read the rows of the networks, before the processes are made."""
+    """Read the rows of the networks; processes that are forked later share them."""
     for network, path in stores.items():
         data = dc.read(path, max_memory=1 << 40)
         # Only these arrays: rows that are chosen are copied in every process.
         _rows[network] = dc.CalibrationData(
             data.logits, labels=data.labels, features=data.features, domains=data.domains
         )
+
+
+def domain_tables(networks: list[str], out: Path) -> pd.DataFrame:
+    """Accuracy, T_k and mean norm of the features of each domain, kept in OUT/domains."""
+    tables = {}
+    for network in networks:
+        path = out / "domains" / f"{network}.csv"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _domain_table(_rows[network]).to_csv(path, index=False)
+        tables[network] = pd.read_csv(path)
+    return pd.concat(tables, names=["network"]).reset_index(level=0)
+
+
+def _domain_table(data: dc.CalibrationData) -> pd.DataFrame:
+    """The table of one network, over all its rows."""
+    temperatures = dc.DomainTemperatureScaling().fit(data).domain_temperatures_
+    hits = np.asarray(data.logits).argmax(axis=1) == data.labels
+    norms = np.sqrt(np.einsum("ij,ij->i", data.features, data.features, dtype=np.float32))
+    rows = pd.DataFrame({"domain": data.domains, "accuracy": hits, "norm": norms})
+    table = rows.groupby("domain", sort=False).mean()
+    table.insert(1, "temperature", temperatures)
+    return table.reset_index()
 
 
 def network_rows(cell: Cell) -> tuple[dc.CalibrationData, dc.CalibrationData]:

@@ -28,8 +28,8 @@ DRAWS = {
     "useless features": range(3, 13),
 }
 N_DRAWS = 50
-#: Rows of each OOD domain that a random draw scores.
-DRAW_ROWS = 300
+#: Rows of each OOD domain that a random draw scores, and a partition of a network.
+DRAW_ROWS, NETWORK_ROWS = 300, 5000
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,13 @@ class Cell:
     def n_bins(self) -> int:
         """Number of bins, as in the experiment with these data."""
         return NETWORK_BINS if self.is_network else N_BINS
+
+    @property
+    def n_scored(self) -> int | None:
+        """Rows that are scored of each OOD domain; None: all."""
+        if self.n_ind is not None:
+            return DRAW_ROWS
+        return NETWORK_ROWS if self.is_network else None
 
     @property
     def name(self) -> str:
@@ -107,8 +114,8 @@ def split(cell: Cell, data: dc.CalibrationData) -> tuple[dc.CalibrationData, dc.
         ood = _ood_domains(cell, names, random)
     known, new = dc.split_domains(data, ood)
     train, _ = dc.split_halves(known, by="row", random_state=cell.seed)
-    if cell.n_ind is not None:
-        new = new.select(_some_rows(new, DRAW_ROWS, random))
+    if cell.n_scored is not None:
+        new = new.select(_some_rows(new, cell.n_scored, random))
     return train, new
 
 

@@ -32,12 +32,17 @@ Rows = tuple[dc.CalibrationData, dc.CalibrationData]
 ANY = "any"
 
 
+def cell_path(cell: Cell, out: Path) -> Path:
+    """File of the scores of a cell."""
+    return out / "cells" / f"{cell.name}.csv"
+
+
 def score_cell(cell: Cell, rows: Callable[[Cell], Rows], out: Path) -> pd.DataFrame:
     """Scores of one cell, kept in a csv file; one row for each method, batch and domain.
 
     ``rows`` returns the rows of the fit and the rows that are scored.
     """
-    path = out / "cells" / f"{cell.name}.csv"
+    path = cell_path(cell, out)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         train, test = rows(cell)
