@@ -1,28 +1,54 @@
 """Make a page of docs/results from the output folder of ``domaincal reproduce``.
 
 ``python tools/results_page.py OUT docs/results/wisdm.md "WISDM: people" "domaincal reproduce ..."``
-writes the tables of OUT to the page, below the command that made them, and copies its figures and
-csv files to a folder beside the page. The text of the page above the mark is kept. With several
-networks, the page begins with tables of all of them.
+writes the command, one table and one figure to the page, and to the folder beside it, wisdm, the
+appendices tables.md and figures.md, the figures and the csv files. The text of the page above the
+mark is kept.
 """
 
 import json
 import shutil
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
+from scipy.stats import t as student
 
 from domaincal.experiments.targets import TARGETS
+from domaincal.vision.corruptions.catalogue import CORRUPTIONS
 
-# Columns of the tables of all networks.
-_METHODS = ("MSP", "TS", "MD-TS", "MD-TS log T", "oracle")
 _MARK = "<!-- made by tools/results_page.py from here on -->"
+# Columns of the tables at a glance.
+_METHODS = ("MSP", "TS", "MD-TS", "MD-TS log T", "oracle")
+_DIFFERENCE = "MD-TS less TS"
+# Columns of the table of intercepts, by method.
+_INTERCEPTS = {
+    "TS": "TS", "MD-TS": "MD-TS", "MD-TS intercept": "with intercept", "MD-TS log T": "log T",
+    "MD-TS log T, intercept": "log T, with intercept",
+}  # fmt: skip
+_HALVES = {"row": "halves of rows", "group": "halves that are disjoint in groups"}
+
+
+class _Score(NamedTuple):
+    """A score: its column, and how tables show it."""
+
+    column: str
+    title: str
+    unit: int
+    digits: int
+
+    def text(self, value: float, sign: str = "") -> str:
+        """The value; an empty text if it is missing."""
+        return "" if value != value else f"{self.unit * value:{sign}.{self.digits}f}"
+
+
+_ECE, _NLL = _Score("ece", "ECE in %", 100, 2), _Score("nll", "NLL", 1, 3)
 
 
 def write_page(results: Path, page: Path, title: str, command: str) -> None:
-    """Write the page, and the folder of figures and csv files beside it.
+    """Write the page, and its appendices, figures and csv files to the folder beside it.
 
     Parameters
     ----------
@@ -38,34 +64,60 @@ def write_page(results: Path, page: Path, title: str, command: str) -> None:
     before = f"# {title}\n\n"
     if page.exists() and _MARK in page.read_text():
         before = page.read_text().split(_MARK)[0]
-    provenance = json.loads((results / "provenance.json").read_text())
-    python = provenance[0]["python"]
-    versions = ", ".join(f"{name} {number}" for name, number in provenance[0]["versions"].items())
-    parts = [f"```sh\n{command}\n```\n", f"Tables by Python {python}, {versions}.\n"]
-    parts += _trained_networks(provenance)
-    parts += _all_networks(pd.read_csv(results / "results.csv"))
+        title = before.partition("\n")[0].removeprefix("# ")
     folder = page.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
-    copied = ["means"]
-    for name in TARGETS:
-        if (results / f"{name}.md").exists():
-            parts.append((results / f"{name}.md").read_text())
-            copied.append(name)
-        elif (results / f"{name}.png").exists():
-            shutil.copyfile(results / f"{name}.png", folder / f"{name}.png")
-            about = f"{name}: {TARGETS[name].about}"
-            parts.append(f"![{about}]({folder.name}/{name}.png)\n\n*{about}*\n")
-    for name in copied:
-        shutil.copyfile(results / f"{name}.csv", folder / f"{name}.csv")
-    links = ", ".join(f"[{name}.csv]({folder.name}/{name}.csv)" for name in copied)
-    parts.append(f"The same numbers as files: {links}.\n")
+    tables = [name for name in TARGETS if (results / f"{name}.md").exists()]
+    figures = [name for name in TARGETS if (results / f"{name}.png").exists()]
+    numbers = ["means", *tables]
+    for file in (*(f"{name}.png" for name in figures), *(f"{name}.csv" for name in numbers)):
+        shutil.copyfile(results / file, folder / file)
+    provenance = json.loads((results / "provenance.json").read_text())
+    unseen = _unseen(pd.read_csv(results / "results.csv"))
+    glance = _at_a_glance(unseen, _ECE) if unseen["network"].nunique() > 1 else []
+    links = [
+        "Appendices:\n",
+        f"- [Tables]({folder.name}/tables.md): NLL of unseen domains, all partitions and methods, "
+        "the tables of the paper.",
+        f"- [Figures]({folder.name}/figures.md): {', '.join(figures)}.",
+        "- The same numbers as files: "
+        + ", ".join(f"[{name}.csv]({folder.name}/{name}.csv)" for name in numbers)
+        + ".\n",
+    ]
+    parts = [
+        f"```sh\n{command}\n```\n",
+        _versions(provenance),
+        *_trained_networks(provenance),
+        *(glance or [_without_verdicts(results / "summary.md", provenance)]),
+        *(_figure(name, folder=f"{folder.name}/") for name in figures if name == "domains"),
+        "\n".join(links),
+    ]
     page.write_text(before + _MARK + "\n\n" + "\n".join(parts))
+    back = f"Appendix of [{title}](../{page.name}), made by tools/results_page.py.\n"
+    made = [(results / f"{name}.md").read_text() for name in tables]
+    sections = map(_as_section, [*_at_a_glance(unseen, _NLL), *_intercepts(unseen), *made])
+    (folder / "tables.md").write_text("\n".join([f"# {title}: tables\n", back, *sections]))
+    captioned = map(_figure, figures)
+    (folder / "figures.md").write_text("\n".join([f"# {title}: figures\n", back, *captioned]))
+
+
+def _unseen(results: pd.DataFrame) -> pd.DataFrame:
+    """Results of unseen domains in the first split; names of networks tell experiments apart."""
+    if results["data"].nunique() > 1:
+        results["network"] = results["data"] + ", " + results["network"]
+    return results[(results["kind"] == "OOD") & (results["split"] == results["split"].iloc[0])]
+
+
+def _versions(provenance: list[dict[str, Any]]) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in provenance[0]["versions"].items())
+    return f"Tables by Python {provenance[0]['python']}, {versions}.\n"
 
 
 def _trained_networks(provenance: list[dict[str, Any]]) -> list[str]:
     """A table of the networks that were trained for the results, if any."""
     lines = []
     for experiment in provenance:
+        start = f"{experiment['experiment']}, " if len(provenance) > 1 else ""
         for name, rows in experiment["rows"].items():
             for own in rows:
                 if "network epochs" not in own:
@@ -73,7 +125,7 @@ def _trained_networks(provenance: list[dict[str, Any]]) -> list[str]:
                 header = {key.removeprefix("network "): value for key, value in own.items()}
                 versions, accuracy = header["versions"], header["accuracy"]
                 lines.append(
-                    f"| {experiment['experiment']}, {name} | {header['timm']} "
+                    f"| {start}{name} | {header['timm']} "
                     f"| {'pre-trained' if header['pretrained'] else 'random'} "
                     f"| {'-' if accuracy is None else f'{100 * accuracy:.1f}%'} "
                     f"| {header['epochs']} | {header['seconds']:.0f} s "
@@ -90,51 +142,106 @@ def _trained_networks(provenance: list[dict[str, Any]]) -> list[str]:
     ])]  # fmt: skip
 
 
-def _all_networks(results: pd.DataFrame) -> list[str]:
-    """Tables of ECE and NLL, a line for each network and partition; none for a single network."""
-    results = results[(results["kind"] == "OOD") & (results["split"] == "row")]
-    if results["network"].nunique() < 2:
+def _at_a_glance(unseen: pd.DataFrame, score: _Score) -> list[str]:
+    """A table of a score, a line for each network and partition; none without TS and MD-TS."""
+    shown = [name for name in _METHODS if name in set(unseen["method"])]
+    if not {"TS", "MD-TS"} <= set(shown):
         return []
-    shown = [name for name in _METHODS if name in set(results["method"])]
     columns = [*shown]
-    columns.insert(shown.index("MD-TS") + 1, "MD-TS less TS")
-    parts = []
-    for title, score, unit, digits in (("ECE in %", "ece", 100, 2), ("NLL", "nll", 1, 3)):
-        lines = []
-        for (data, network, partition), rows in results.groupby(
-            ["data", "network", "partition"], sort=False
-        ):
-            table = unit * rows.pivot_table(index="domain", columns="method", values=score)
-            difference = table["MD-TS"] - table["TS"]
-            means = {name: f"{table[name].mean():.{digits}f}" for name in shown}
-            means["MD-TS less TS"] = (
-                f"{difference.mean():+.{digits}f} ± {_standard_error(difference):.{digits}f}"
-            )
-            cells = " | ".join(means[name] for name in columns)
-            lines.append(f"| {data}, {network} | {partition} | {cells} |")
-        parts.append("\n".join([
-            f"**{title} of unseen domains at a glance**\n",
-            f"| network | partition | {' | '.join(columns)} |",
-            f"| --- | --- |{' ---: |' * len(columns)}",
-            *lines,
-            "",
-        ]))  # fmt: skip
-    parts.append(
-        "Means over domains and repeats, halves of rows. MD-TS less TS: mean of the differences of "
-        "the domains, ± its standard error, clustered by corruption.\n"
+    columns.insert(shown.index("MD-TS") + 1, _DIFFERENCE)
+    lines = []
+    for names, rows in _networks_and_partitions(unseen):
+        table = rows.pivot_table(index="domain", columns="method", values=score.column)
+        table = table.reindex(columns=shown)
+        cells = {name: score.text(table[name].mean()) for name in shown}
+        cells[_DIFFERENCE] = _difference(table["MD-TS"] - table["TS"], score)
+        lines.append([*names, *(cells[name] for name in columns)])
+    error = "standard error"
+    if (_clusters(unseen["domain"]) != unseen["domain"].astype(str)).any():
+        error += ", clustered by corruption, since the severities of a corruption are alike"
+    note = (
+        f"{_averaged(unseen)} {_DIFFERENCE}: mean of the differences in the domains, ± its {error}."
+        " Bold: MD-TS is clearly lower (95% t-interval below 0).\n"
     )
-    return parts
+    return [_table(f"{score.title} of unseen domains at a glance", columns, lines), note]
 
 
-def _standard_error(values: pd.Series) -> float:
-    """Standard error of the mean over domains, clustered by corruption.
+def _intercepts(unseen: pd.DataFrame) -> list[str]:
+    """A table of MD-TS with and without an intercept, if the results have both."""
+    shown = [name for name in _INTERCEPTS if name in set(unseen["method"])]
+    if not {"MD-TS intercept", "MD-TS log T, intercept"} <= set(shown):
+        return []
+    lines = []
+    for names, rows in _networks_and_partitions(unseen):
+        means = rows.groupby(["method", "domain"])[["ece", "nll"]].mean().groupby("method").mean()
+        pairs = means.reindex(shown).itertuples()
+        lines.append([*names, *(f"{_ECE.text(own.ece)} / {_NLL.text(own.nll)}" for own in pairs)])
+    title = "ECE in % / NLL of unseen domains, with and without an intercept"
+    return [
+        _table(title, [_INTERCEPTS[name] for name in shown], lines),
+        f"{_averaged(unseen)} The MD-TS of the paper has no intercept.\n",
+    ]
 
-    The severities of a corruption are not independent.
-    """
-    deviations = values - values.mean()
-    sums = deviations.groupby(values.index.str.replace(r"-\d+$", "", regex=True)).sum()
-    n = len(sums)
-    return float((n / (n - 1) * (sums**2).sum()) ** 0.5 / len(values))
+
+def _averaged(unseen: pd.DataFrame) -> str:
+    return f"Means over unseen domains and repeats, {_HALVES[unseen['split'].iloc[0]]}."
+
+
+def _networks_and_partitions(
+    unseen: pd.DataFrame,
+) -> Iterator[tuple[tuple[str, str], pd.DataFrame]]:
+    """Rows of each network and partition; the network has its name at its first partition only."""
+    for network, own in unseen.groupby("network", sort=False):
+        name = str(network)
+        for partition, rows in own.groupby("partition", sort=False):
+            yield (name, str(partition)), rows
+            name = ""
+
+
+def _table(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with a network and a partition in each line."""
+    rows = [["network", "partition", *columns], ["---", "---", *["---:"] * len(columns)], *lines]
+    return "\n".join([f"**{title}**\n", *(f"| {' | '.join(row)} |" for row in rows), ""])
+
+
+def _difference(values: pd.Series, score: _Score) -> str:
+    """Mean difference over domains ± its standard error; bold if it is clearly below 0."""
+    values = values.dropna()
+    mean = values.mean()
+    deviations = (values - mean).groupby(_clusters(values.index.to_series())).sum()
+    n = len(deviations)
+    if n < 2:
+        return score.text(mean, "+")
+    error = (n / (n - 1) * (deviations**2).sum()) ** 0.5 / len(values)
+    text = f"{score.text(mean, '+')} ± {score.text(error)}"
+    return f"**{text}**" if mean + student.ppf(0.975, n - 1) * error < 0 else text
+
+
+def _clusters(domains: pd.Series) -> pd.Series:
+    """The corruption of each domain; domains that are no corruption stand for themselves."""
+    pattern = rf"^({'|'.join(CORRUPTIONS)})-\d$"
+    return domains.astype(str).str.replace(pattern, r"\1", regex=True)
+
+
+def _without_verdicts(summary: Path, provenance: list[dict[str, Any]]) -> str:
+    """The summary table with its notes; sentences on single experiments are in the appendix."""
+    starts = tuple(f"{own['experiment']}, " for own in provenance)
+    paragraphs = summary.read_text().rstrip().split("\n\n")
+    return "\n\n".join(text for text in paragraphs if not text.startswith(starts)) + "\n"
+
+
+def _figure(name: str, folder: str = "") -> str:
+    """A figure with its caption."""
+    target = TARGETS[name]
+    return f"![{target.about}]({folder}{name}.png)\n\n**{name}.** {target.caption}\n"
+
+
+def _as_section(table: str) -> str:
+    """A table with its title as a heading; other text as it is."""
+    title, line, rest = table.partition("\n")
+    if not (title.startswith("**") and title.endswith("**")):
+        return table
+    return f"## {title.strip('*')}{line}{rest}"
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from domaincal.experiments.methods import (
     TS,
     head_methods,
 )
-from domaincal.experiments.paper_tables import ece_table
+from domaincal.experiments.paper_tables import ece_table, pooled_table
 from domaincal.experiments.reproduce import reproduce
 from domaincal.experiments.runner import run_experiment
 from domaincal.experiments.targets import TARGETS
@@ -208,6 +208,9 @@ def test_tables_show_the_papers_cells_beside_ours_and_mark_doubtful_ones(paper_l
     assert re.search(r"^InD, paper +7.36 ± 0.28 +5.80 ± 0.10 +3.84 ± 0.05$", text, re.M)
     assert re.search(r"^InD, paper +26.22 ± 0.38 \[1\] +9.83 ± 0.57 +2.85 ± 0.17$", text, re.M)
     assert re.search(r"^\[1\] The paper's cell is doubtful: .*repeats", text, re.M)
+    # Its standard errors are of something else. Table 3 has none.
+    assert re.search(r"^The paper's ± cannot be compared with ours", text, re.M)
+    assert "The paper's ±" not in (paper_like / "out/table-3.txt").read_text()
     numbers = pd.read_csv(paper_like / "out/table-1.csv")
     cell = numbers.query("data == 'RxRx1' and kind == 'OOD' and method == 'MD-TS'").iloc[0]
     assert (cell["paper"], cell["paper_standard_error"]) == (5.25, 0.11)
@@ -353,10 +356,83 @@ def test_verdicts_name_the_method_with_the_lowest_mean_if_it_is_another(tmp_path
     assert verdicts(results)[0].endswith("; the lowest mean is that of mine (1.00%).")
 
 
-def test_the_best_number_of_a_line_is_the_lowest(tmp_path):
-    results = _results(tmp_path, {"TS": [0.1] * 3, "MD-TS": [0.2] * 3, "MSP": [0.3] * 3})
+@pytest.mark.parametrize(
+    ("ece", "best"),
+    [
+        # A clear winner: it is lower by about the same in every domain.
+        ({"MSP": [0.30, 0.31, 0.33], "TS": [0.1, 0.11, 0.12], "MD-TS": [0.2, 0.22, 0.21]}, 1),
+        # The lowest mean, but higher in one domain.
+        ({"MSP": [0.30, 0.31, 0.33], "TS": [0.1, 0.11, 0.12], "MD-TS": [0.05, 0.05, 0.2]}, None),
+        # Clearly lower than one method, not than the other.
+        ({"MSP": [0.30, 0.31, 0.33], "TS": [0.1, 0.2, 0.3], "MD-TS": [0.15, 0.12, 0.25]}, None),
+        # The same numbers.
+        ({"MSP": [0.30, 0.31, 0.33], "TS": [0.1, 0.2, 0.3], "MD-TS": [0.1, 0.2, 0.3]}, None),
+    ],
+)
+def test_the_best_number_of_a_line_is_clearly_lower_than_all_others(tmp_path, ece, best):
+    results = _results(tmp_path, ece)
     table = ece_table([results], (MSP, TS, MD_TS), "t", None)
+    assert table.printed.blocks[0].lines[1].best == best
+    # The interval is that of the sentences.
+    means = {method: np.mean(values) for method, values in ece.items()}
+    lowest = min(means, key=means.get)
+    rows = results.table[results.table["kind"] == "OOD"]
+    found = [dc.compare_methods(rows, lowest, other) for other in ece if other != lowest]
+    assert all(one.is_clear for one in found) == (best is not None)
+
+
+def test_a_line_with_one_method_or_one_domain_has_no_best_number(tmp_path):
+    results = _results(tmp_path, {"TS": [0.1, 0.11, 0.12], "MD-TS": [0.2, 0.22, 0.21]})
+    table = ece_table([results.only(_trials_of(results, "TS"))], (TS,), "t", None)
+    assert [line.best for line in table.printed.blocks[0].lines] == [None, None]
+    one = results.table.query("domain == 'domain-3' or kind == 'InD'")
+    results.__dict__["table"] = one  # one OOD domain
+    table = ece_table([results], (TS, MD_TS), "t", None)
+    assert table.printed.blocks[0].lines[1].name == "OOD (1)"
+    assert table.printed.blocks[0].lines[1].best is None
+
+
+def _trials_of(results, method):
+    return [trial for _, trial in results.trial_results if trial.method.name == method]
+
+
+def test_repeats_are_averaged_before_domains_are_compared(tmp_path):
+    """Two methods that take turns are equal in every domain, however many repeats there are."""
+    dc.write(small_domains(), tmp_path / "mine.npz")
+    (tmp_path / "mine.toml").write_text(
+        'name = "mine"\nrepeats = 4\ndata = {net = "mine.npz"}\n'
+        'methods = {TS = "ts", MD-TS = "md-ts"}\npartitions = [{name = "p", ood = ["*-[345]"]}]'
+    )
+    results = run_experiment(
+        dc.experiments.read_experiment(tmp_path / "mine.toml"), tmp_path / "out"
+    )
+    own = results.table["method"] == "MD-TS"
+    # In one domain of three MD-TS is worse, and repeats hardly differ.
+    worse = results.table["domain"] == "domain-3"
+    results.table["ece"] = 0.2 - 0.05 * own + 0.06 * (own & worse) + 1e-3 * results.table["repeat"]
+    table = ece_table([results], (TS, MD_TS), "t", None)
+    assert table.printed.blocks[0].lines[1].best is None
+    results.table["ece"] = 0.2 - 0.05 * own + 0.01 * (own & worse)
+    table = ece_table([results], (TS, MD_TS), "t", None)
     assert table.printed.blocks[0].lines[1].best == 1
+
+
+@pytest.mark.parametrize(("md_ts", "best"), [([0.1, 0.11, 0.1], 1), ([0.1, 0.1, 0.4], None)])
+def test_the_best_pooled_number_is_decided_by_the_repeats(tmp_path, md_ts, best):
+    dc.write(small_domains(), tmp_path / "mine.npz")
+    (tmp_path / "mine.toml").write_text(
+        'name = "mine"\nrepeats = 3\ndata = {net = "mine.npz"}\n'
+        'methods = {TS = "ts", MD-TS = "md-ts"}'
+    )
+    results = run_experiment(
+        dc.experiments.read_experiment(tmp_path / "mine.toml"), tmp_path / "out"
+    )
+    pooled = results.pooled
+    pooled["ece"] = 0.3
+    pooled.loc[pooled["method"] == "MD-TS", "ece"] = md_ts
+    table = pooled_table([results], (TS, MD_TS), "t", None)
+    assert [line.best for line in table.printed.blocks[0].lines] == [best]
+    assert "paired over repeats" in table.printed.best
 
 
 def test_text_tables_escape_special_characters():

@@ -1,5 +1,6 @@
 """Figures show the data of their titles; tables mark the best method; targets are independent."""
 
+import itertools
 import textwrap
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from domaincal.experiments.figures import (
     accuracy_figure,
     overview_figure,
     reliability_figure,
+    save_figure,
     scatter_figure,
     split_figure,
     temperature_figure,
@@ -23,6 +25,7 @@ from domaincal.experiments.verdicts import verdicts
 from support import small_domains
 
 matplotlib = pytest.importorskip("matplotlib", reason="needs the extra plots")
+pytest.importorskip("matplotlib.image")
 Figure = pytest.importorskip("matplotlib.figure").Figure
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
 
@@ -136,28 +139,135 @@ def test_the_split_figure_has_a_column_for_each_random_partition(experiment, tmp
     assert counts == [2, 4, 4, 2]
 
 
-@pytest.mark.parametrize("what", ["domains", "accuracy", "temperatures"])
-def test_overviews_show_every_network_and_partition_with_unseen_domains(experiment, tmp_path, what):
+OVERVIEWS = ["domains", "accuracy", "temperatures"]
+
+
+@pytest.mark.parametrize("what", OVERVIEWS)
+def test_overviews_have_a_row_for_each_network_and_a_column_for_each_partition(
+    experiment, tmp_path, what
+):
     results = _run(experiment, tmp_path, what)
     assert set(results.table["partition"]) == {"unseen", "random-a", "random-b"}
     figure = overview_figure([results], what)
-    assert _titles(figure) == [f"{n}: {p}" for n in ("one", "two") for p in ("unseen", "a", "b")]
-    assert figure.axes[0].get_gridspec().ncols == 3
+    grid = figure.axes[0].get_gridspec()
+    assert (grid.nrows, grid.ncols) == (2, 3)
+    assert _titles(figure) == ["unseen", "a", "b", "", "", ""]
+    # Names of networks at the left; the axes are named once.
+    assert [ax.get_ylabel() for ax in figure.axes] == ["one", "", "", "two", "", ""]
+    assert not any(ax.get_xlabel() for ax in figure.axes)
+    names = {
+        "domains": ("TS: ECE in %", "MD-TS: ECE in %"),
+        "accuracy": ("mean confidence in %, the predicted accuracy", "accuracy in %"),
+        "temperatures": (
+            "predicted temperature (median, 5 to 95%)", "temperature learned from labels",
+        ),
+    }  # fmt: skip
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == names[what]
     titles = {
-        "domains": "c",
-        "accuracy": "c: OOD domains",
+        "domains": "c (numbers: domains in which MD-TS has the lower ECE)",
+        "accuracy": "c: OOD domains (numbers: mean of |confidence - accuracy| in %)",
         "temperatures": "c: MD-TS, first repeat",
     }
     assert figure.get_suptitle() == titles[what]
+    # Panels of a network have the same limits, so that only the first needs tick labels.
+    for row in (figure.axes[:3], figure.axes[3:]):
+        assert len({(*ax.get_xlim(), *ax.get_ylim()) for ax in row}) == 1
+        shown = [ax.yaxis.get_tick_params()["labelleft"] for ax in row]
+        assert shown == [True, False, False]
+
+
+def test_panels_of_overviews_show_their_own_network_and_partition(experiment, tmp_path):
+    results = _run(experiment, tmp_path, "domains")
+    figure = overview_figure([results], "domains")
+    keys = [(n, p) for n in ("one", "two") for p in ("unseen", "random-a", "random-b")]
+    panels = results.table.set_index(["network", "partition"]).sort_index()
+    for ax, key in zip(figure.axes, keys, strict=True):
+        part = panels.loc[key]
+        wide = 100 * part.pivot_table(index=["kind", "domain"], columns="method", values="ece")
+        drawn = np.concatenate(list(_points(ax).values()))
+        expected = wide[["TS", "MD-TS"]].to_numpy()
+        np.testing.assert_allclose(np.sort(drawn, axis=0), np.sort(expected, axis=0))
+        # Counts of the domains below the diagonal.
+        for kind, rows in wide.groupby("kind"):
+            count = f"{kind} {(rows['MD-TS'] < rows['TS']).sum()} of {len(rows)}"
+            assert count in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("what", OVERVIEWS)
+def test_overviews_of_several_experiments_name_them(experiment, tmp_path, what):
+    results = _run(experiment, tmp_path, what)
     other = replace(
-        results, experiment=replace(experiment, name="another experiment with a much longer name")
+        results.only([t for _, t in results.trial_results if t.partition.name != "unseen"]),
+        experiment=replace(experiment, name="another experiment with a much longer name"),
     )
-    both = overview_figure([results, other], what)
-    assert len(both.axes) == 12
+    figure = overview_figure([results, other], what)
+    assert len(figure.axes) == 12
     kind = "(OOD) " if what == "accuracy" else ""
-    assert _titles(both)[0] == kind + "c, one: unseen"
-    start = textwrap.fill(kind + "another experiment with a much longer name, two", 42)
-    assert _titles(both)[-1] == start + "\nb"
+    titles = [kind + name for name in ("unseen", "a", "b")]
+    # Titles above each experiment: the columns of the second are other partitions.
+    assert _titles(figure) == [*titles, "", "", "", *titles[1:], "", "", "", ""]
+    assert [ax.axison for ax in figure.axes] == [True] * 6 + [True, True, False] * 2
+    assert figure.axes[0].get_ylabel() == "c, one"
+    name = textwrap.fill("another experiment with a much longer name, two", 20)
+    assert figure.axes[9].get_ylabel() == name
+
+
+@pytest.mark.parametrize("what", OVERVIEWS)
+def test_an_overview_of_one_network_has_at_most_four_columns(experiment, tmp_path, what):
+    parts = [replace(experiment.partitions[0], name=f"p{k}", title=f"part {k}") for k in range(6)]
+    one = replace(
+        experiment, sources=experiment.sources[:1], partitions=tuple(parts[:5]), repeats=1
+    )
+    figure = overview_figure([_run(one, tmp_path, what)], what)
+    grid = figure.axes[0].get_gridspec()
+    assert (grid.nrows, grid.ncols) == (2, 3)
+    assert _titles(figure) == [*(f"part {k}" for k in range(5)), ""]
+    assert all(ax.get_xlabel() for ax in figure.axes[:5])
+
+
+def _many(results, networks, partitions):
+    """Results of as many networks and partitions, which are all the same."""
+    methods = {key[1].method.name: (key[1], own) for key, own in results.trial_results.items()}
+    kept = {
+        (f"network {n}", trial._replace(partition=replace(trial.partition, name=f"p{p}"))): result
+        for n in range(networks)
+        for p in range(partitions)
+        for trial, result in methods.values()
+    }
+    return replace(results, trial_results=kept)
+
+
+@pytest.mark.parametrize("shape", [(5, 8), (1, 8), (1, 20), (20, 1), (9, 2)])
+def test_no_side_of_an_overview_is_above_3000_pixels(experiment, tmp_path, shape):
+    figure = overview_figure([_many(_run(experiment, tmp_path, "domains"), *shape)], "domains")
+    assert len([ax for ax in figure.axes if ax.axison]) == shape[0] * shape[1]
+    assert max(figure.get_size_inches() * 200) <= 3000
+
+
+@pytest.mark.parametrize("what", OVERVIEWS)
+def test_an_overview_of_five_networks_and_eight_partitions_is_readable(experiment, tmp_path, what):
+    figure = overview_figure([_many(_run(experiment, tmp_path, what), 5, 8)], what)
+    png, _ = save_figure(figure, tmp_path / "many")
+    height, width, _ = matplotlib.image.imread(png).shape
+    assert max(height, width) <= 3000
+    # Panels, in inches, are not too small, and do not overlap.
+    boxes = [ax.get_window_extent() for ax in figure.axes]
+    assert min(box.width / figure.dpi for box in boxes) > 1.4
+    assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes[:8]))
+    assert all(a.y0 > b.y1 for a, b in itertools.pairwise(boxes[::8]))
+
+
+def test_captions_say_what_is_good():
+    figures = [target for target in TARGETS.values() if not target.is_table]
+    assert len(figures) == 11
+    for target in figures:
+        assert target.caption.startswith(target.about[0].upper() + target.about[1:] + ". ")
+        assert "n the diagonal: " in target.caption or "Below the diagonal: " in target.caption
+    assert "Below the diagonal: MD-TS has the lower ECE." in TARGETS["domains"].caption
+    assert "On the diagonal: mean confidence equals accuracy" in TARGETS["accuracy"].caption
+    needed = "On the diagonal: the predicted temperature is the one that the domain needs"
+    assert needed in TARGETS["temperatures"].caption
+    assert TARGETS["table-1"].caption == "Per-domain ECE."
 
 
 def test_an_experiment_without_ood_domains_can_stand_beside_one_with_them(
@@ -185,7 +295,12 @@ def test_methods_that_know_domains_are_never_marked_as_the_best(experiment, tmp_
     results = dc.experiments.run_experiment(experiment, tmp_path / "out")
     table = ece_table([results], experiment.methods, "t", None)
     for block in table.printed.blocks:
-        assert all(line.best in (0, 1) for line in block.lines)
+        assert all(line.best in (None, 0, 1) for line in block.lines)
+    # Own and Bound are lower than all others.
+    results.table["ece"] = results.table["method"].map({"TS": 0.2, "MSP": 0.3}).fillna(0.1)
+    table = ece_table([results], experiment.methods, "t", None)
+    for block in table.printed.blocks:
+        assert all(line.best == 0 for line in block.lines)
     assert any(
         "Bound: a temperature for each domain, fitted to the labels" in n
         for n in table.printed.notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,14 +24,24 @@ from domaincal.plots import (
     plot_temperatures,
 )
 from domaincal.plots.style import drawn
+from domaincal.plots.temperatures import set_log_ticks
 
 # The domain in the paper's first figure.
 _SHOWN_DOMAIN = "gaussian_noise-5"
 _SIDE = 3.7  # of a panel, in inches
 _PNG_DPI = 200
+_MAX_SIDE = 14.8  # of a figure, in inches: at most 3,000 pixels
+_MAX_COLUMNS = 4  # of panels in an overview of one network
 _FIRST_REPEAT = "MD-TS, first repeat"
 # Characters in a line of a panel title.
 _TITLE_WIDTH = 42
+# The same in a grid of small panels, their side in inches, and the size of ticks and legends.
+_SMALL_WIDTH, _SMALL_SIDE, _SMALL_FONT = 20, 2.2, 7
+# What the numbers in their legends are.
+_SMALL_LEGENDS = {
+    "domains": "numbers: domains in which MD-TS has the lower ECE",
+    "accuracy": "numbers: mean of |confidence - accuracy| in %",
+}
 # The settings of matplotlib belong to all threads.
 _settings = Lock()
 
@@ -119,36 +130,125 @@ def split_figure(results: Results) -> Any:
 def overview_figure(
     runs: Sequence[Results], what: Literal["domains", "accuracy", "temperatures"]
 ) -> Any:
-    """A panel for each network and partition."""
-    networks = [(run, network, table) for run in runs for network, table in _by_network(run)]
-    shown = [(*of, *named) for of in networks for named in of[0].partition_titles.items()]
-    most = max(len(run.partition_titles) for run in runs)
-    columns = min(most, 3) if most > 1 else min(len(networks), 3)
-    figure, axes = _panels(-(-len(shown) // columns), columns)
+    """A panel for each network and partition; several of both make a row for each network."""
+    rows = [(run, network, table) for run in runs for network, table in _by_network(run)]
+    columns = max(len(run.partition_titles) for run in runs)
+    if len(rows) > 1 and columns > 1:
+        return _overview_grid(runs, rows, columns, what)
+    shown = [(*row, *named) for row in rows for named in row[0].partition_titles.items()]
+    height = -(-len(shown) // _MAX_COLUMNS)
+    figure, axes = _panels(height, -(-len(shown) // height))
     for ax, (run, network, table, name, partition) in zip(axes, shown, strict=False):
-        part = table[table["partition"] == name]
         # With several experiments, each panel names its own.
         who = network if len(runs) == 1 else _name(run, network)
-        title = f"{who}: {partition}" if len(networks) > 1 else partition
-        if what == "domains":
-            _draw_scatter(ax, part, title)
-        elif what == "accuracy":
-            _draw_accuracy(ax, part, title if len(runs) == 1 else f"({_shown_kind(part)}) {title}")
-        else:
-            plot_temperatures(_temperatures(_result_of(run, network, name)), ax=ax)
-            _panel_title(ax, title)
+        title = f"{who}: {partition}" if len(rows) > 1 else partition
+        _draw_overview(ax, what, run, network, table, name)
+        _panel_title(ax, title if len(runs) == 1 else _with_kind(what, table, title))
     for ax in axes[len(shown) :]:
         ax.set_axis_off()
-    title = _overview_title(runs, what, [network for _, network, _ in networks])
-    if title:
-        _title(figure, title)
+    _title(figure, _overview_title(runs, what))
     return figure
 
 
-def _overview_title(runs: Sequence[Results], what: str, networks: Sequence[str]) -> str:
+def _overview_grid(
+    runs: Sequence[Results],
+    rows: Sequence[tuple[Results, str, pd.DataFrame]],
+    columns: int,
+    what: str,
+) -> Any:
+    """Small panels: a row for each network, with its own limits, and a column for each partition.
+
+    The partitions are named above the first network of an experiment, the networks at the left.
+    """
+    figure, axes = _panels(len(rows), columns, side=_SMALL_SIDE, extra=(0.8, 1.3))
+    labels = ("", "")
+    for k, (run, network, table) in enumerate(rows):
+        row = axes[columns * k : columns * (k + 1)]
+        partitions = run.partition_titles
+        for ax, name in zip(row, partitions, strict=False):
+            _draw_overview(ax, what, run, network, table, name)
+            labels = ax.get_xlabel(), ax.get_ylabel()
+            _make_small(ax, legend="best" if what == "accuracy" else "upper left")
+            if what == "temperatures" and ax is not axes[0]:
+                ax.legend([], frameon=False)  # all legends are the same
+        for ax in row[len(partitions) :]:
+            ax.set_axis_off()
+        _share_limits(row[: len(partitions)])
+        if k == 0 or rows[k - 1][0] is not run:
+            for ax, title in zip(row, partitions.values(), strict=False):
+                text = title if len(runs) == 1 else _with_kind(what, table, title)
+                _panel_title(ax, text, _SMALL_WIDTH)
+        who = network if len(runs) == 1 else _name(run, network)
+        name_lines = map(drawn, textwrap.wrap(who, _SMALL_WIDTH))
+        row[0].set_ylabel("\n".join(name_lines), fontsize="medium", fontweight="bold")
+    figure.supxlabel(labels[0], fontsize="medium")
+    figure.supylabel(labels[1], fontsize="medium")
+    title, numbers = _overview_title(runs, what), _SMALL_LEGENDS.get(what, "")
+    _title(figure, f"{title} ({numbers})" if title and numbers else title or numbers)
+    return figure
+
+
+def _draw_overview(
+    ax: Any, what: str, run: Results, network: str, table: pd.DataFrame, partition: str
+) -> None:
+    """Draw the panel of a network and a partition, without a title."""
+    part = table[table["partition"] == partition]
+    if what == "domains":
+        plot_method_scatter(part, "TS", "MD-TS", ax=ax)
+    elif what == "accuracy":
+        plot_accuracy_prediction(part[part["kind"] == _shown_kind(part)], ax=ax)
+    else:
+        plot_temperatures(_temperatures(_result_of(run, network, partition)), ax=ax)
+
+
+def _make_small(ax: Any, *, legend: str) -> None:
+    """Adapt a panel to the size of those of a grid; its axes are named once for all panels."""
+    ax.set(xlabel="", ylabel="")
+    ax.tick_params(labelsize=_SMALL_FONT)
+    for line in ax.get_lines():
+        line.set_markersize(0.5 * line.get_markersize())
+    for text in ax.texts:
+        text.set_fontsize(_SMALL_FONT)
+    handles, texts = ax.get_legend_handles_labels()
+    if handles:
+        ax.legend(
+            handles, list(map(_short_label, texts)), fontsize=_SMALL_FONT, loc=legend,
+            borderpad=0.2, borderaxespad=0.2, labelspacing=0.2, handletextpad=0.1, framealpha=0.8,
+        )  # fmt: skip
+
+
+def _short_label(text: str) -> str:
+    """The method or kind of a label, and its number.
+
+    Examples
+    --------
+    >>> _short_label("InD: MD-TS lower in 3 of 4"), _short_label("TS (MAE 1.23%)")
+    ('InD 3 of 4', 'TS 1.23')
+    """
+    return re.sub(r":? ?\S* lower in | \(MAE ", " ", text).removesuffix("%)").strip()
+
+
+def _share_limits(axes: Sequence[Any]) -> None:
+    """Give square panels the same limits, with tick labels at the left of the first only."""
+    limits = [ax.get_xlim() for ax in axes]
+    low, high = min(low for low, _ in limits), max(high for _, high in limits)
+    for ax in axes:
+        ax.set(xlim=(low, high), ylim=(low, high))
+        ax.tick_params(labelleft=ax is axes[0])
+        if ax.get_xscale() == "log":
+            set_log_ticks(ax, most=6)
+
+
+def _with_kind(what: str, table: pd.DataFrame, title: str) -> str:
+    """Title with the kind of domains that are shown, if it is only one."""
+    return f"({_shown_kind(table)}) {title}" if what == "accuracy" else title
+
+
+def _overview_title(runs: Sequence[Results], what: str) -> str:
     """Title of an overview; of several experiments, only what all panels have in common."""
     if len(runs) > 1:
         return _FIRST_REPEAT if what == "temperatures" else ""
+    networks = runs[0].table["network"].unique()
     name = runs[0].experiment.name if len(networks) > 1 else _name(runs[0], networks[0])
     if what == "domains":
         return name
@@ -169,13 +269,24 @@ def save_figure(figure: Any, path: Path) -> list[Path]:
 
 
 def _panels(
-    rows: int, columns: int, widths: Sequence[float] | None = None
+    rows: int,
+    columns: int,
+    *,
+    widths: Sequence[float] | None = None,
+    side: float = _SIDE,
+    extra: tuple[float, float] = (0.0, 0.0),
 ) -> tuple[Any, list[Any]]:
-    """A figure, made without pyplot and its global state, and its axes, row by row."""
+    """A figure, made without pyplot and its global state, and its axes, row by row.
+
+    ``side`` of a panel, and ``extra`` width and height for what stands beside all panels, are in
+    inches. The side is smaller where the figure would be too large.
+    """
     module = require("matplotlib.figure", extra="plots", purpose="drawing")
     total = sum(widths) if widths else columns
-    # Panels are square; the extra height is for their titles.
-    figure = module.Figure(figsize=(_SIDE * total, 1.12 * _SIDE * rows), layout="constrained")
+    # Panels are square, with room for their titles.
+    side = min(side, (_MAX_SIDE - extra[0]) / total, (_MAX_SIDE - extra[1]) / (1.12 * rows))
+    size = (side * total + extra[0], 1.12 * side * rows + extra[1])
+    figure = module.Figure(figsize=size, layout="constrained")
     figure.get_layout_engine().set(h_pad=0.1)  # inches between a title and the label above it
     grid = figure.subplots(rows, columns, squeeze=False, width_ratios=widths)
     return figure, list(grid.flat)
@@ -183,16 +294,18 @@ def _panels(
 
 def _title(figure: Any, text: str) -> None:
     """Title of the figure, at the left so that it does not look like the title of a panel."""
+    if not text:
+        return
     figure.suptitle(
         drawn(text), x=0.01, horizontalalignment="left", fontsize="medium", fontweight="bold"
     )
 
 
-def _panel_title(ax: Any, text: str) -> None:
+def _panel_title(ax: Any, text: str, width: int = _TITLE_WIDTH) -> None:
     """Title of a panel, broken into lines that fit its width."""
     lines = [text]
-    if len(text) > _TITLE_WIDTH:
-        lines = [line for part in text.split(": ") for line in textwrap.wrap(part, _TITLE_WIDTH)]
+    if len(text) > width:
+        lines = [line for part in text.split(": ") for line in textwrap.wrap(part, width)]
     ax.set_title("\n".join(map(drawn, lines)), fontsize="medium")
 
 

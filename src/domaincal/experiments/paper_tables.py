@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -11,6 +12,7 @@ from domaincal.experiments.methods import HEAD_NAMES, ORACLE, Method
 from domaincal.experiments.paper_numbers import paper_cells
 from domaincal.experiments.results import Results
 from domaincal.experiments.text_table import Block, Line, TextTable
+from domaincal.statistics.paired_interval import paired_interval
 
 # Additions to the heading of a block, by split.
 _SPLIT_TITLES = {"row": "", "group": ", disjoint in groups"}
@@ -22,17 +24,43 @@ _METHOD_NOTES = {
     "domain-ts": "a temperature for each seen domain, fitted to its calibration half.",
     ORACLE: "a temperature for each domain, fitted to the labels of the scored rows themselves.",
 }
-_DOMAINS_NOTE = (
-    "InD: domains used for calibration, scored on their other rows; OOD: domains not used for "
-    "calibration. In brackets: the number of domains over all repeats. ±: standard error over "
-    "domains, after the repeats are averaged in each domain."
-)
-_POOLED_NOTE = (
-    "±: standard error over the repeats, since pooled rows have no domains; 0 where all repeats "
-    "score the same rows."
-)
 _GROUPS_NOTE = (
     "Disjoint in groups: no group, e.g. one image in all its domains, is both fitted and scored."
+)
+# The legend of bold numbers.
+_BEST = (
+    "the lowest of the methods that do not use the domain of a row, where it is clearly lower than "
+    "each of the others (95% t-interval of the differences, paired over {units}, below 0)"
+)
+# Columns that identify a line of a table.
+_LINE = ("data", "network", "partition", "split", "kind")
+
+
+class _Notes(NamedTuple):
+    """Notes of a table whose lines are means over domains or over repeats."""
+
+    best: str
+    errors: str
+    paper: str
+
+
+_DOMAIN_NOTES = _Notes(
+    best=_BEST.format(units="domains"),
+    errors="InD: domains used for calibration, scored on their other rows; OOD: domains not used "
+    "for calibration. In brackets: the number of domains over all repeats. ±: standard error over "
+    "domains, after the repeats are averaged in each domain. ± and intervals take domains as "
+    "independent, although some are alike, such as the severities of a corruption.",
+    # The paper says only "standard error of per-domain ECE". Its errors are smaller than the spread
+    # of domains allows.
+    paper="The paper's ± cannot be compared with ours: it seems to be over domains and repeats "
+    "together.",
+)
+_REPEAT_NOTES = _Notes(
+    best=_BEST.format(units="repeats"),
+    errors="±: standard error over the repeats, since pooled rows have no domains; 0 where all "
+    "repeats score the same rows. ± and intervals do not say how much other data would differ.",
+    # Its ± is 0 where all repeats score the same rows (MSP on OOD domains of RxRx1).
+    paper="The paper's ± seems to be over repeats too, but the paper does not give their number.",
 )
 
 
@@ -78,7 +106,9 @@ def ece_table(
                      "n_domains", "repeats"]].copy()  # fmt: skip
     numbers["value"] = 100 * means[score]
     numbers["standard_error"] = 100 * means[f"{score}_standard_error"]
-    return _table(_with_paper(numbers, paper), runs, methods, title, _DOMAINS_NOTE)
+    table = pd.concat([run.table for run in runs], ignore_index=True)
+    paired = _paired_scores(table, "domain", score)
+    return _table(_with_paper(numbers, paper), paired, runs, methods, title, _DOMAIN_NOTES)
 
 
 def pooled_table(
@@ -92,51 +122,55 @@ def pooled_table(
         "repeats": grouped.size(), "value": 100 * grouped.mean(),
         "standard_error": 100 * grouped.std(ddof=1) / grouped.size() ** 0.5,
     }).reset_index()  # fmt: skip
-    return _table(_with_paper(numbers, paper), runs, methods, title, _POOLED_NOTE)
+    paired = _paired_scores(pooled, "repeat", "ece")
+    return _table(_with_paper(numbers, paper), paired, runs, methods, title, _REPEAT_NOTES)
 
 
 def _table(
     numbers: pd.DataFrame,
+    paired: Mapping[tuple[Any, ...], pd.DataFrame],
     runs: Sequence[Results],
     methods: Sequence[Method],
     title: str,
-    note: str,
+    notes: _Notes,
 ) -> ResultTable:
     """One block for each network, partition and split; one line for each kind of domains."""
     columns = [method.name for method in methods]
     titles = {name: text for run in runs for name, text in run.partition_titles.items()}
     used = {name: method for run in runs for name, method in run.methods.items()}
-    excluded = [name for name, method in used.items() if method.knows_domains]
+    compared = [name for name in columns if name in used and not used[name].knows_domains]
     slips: list[str] = []
     blocks = []
-    keys = ["data", "network", "partition", "split"]
-    for (data, network, partition, split), rows in numbers.groupby(keys, sort=False):
+    for key, rows in numbers.groupby(list(_LINE[:-1]), sort=False):
+        data, network, partition, split = key
         heading = f"{data}, {network}: {titles[str(partition)]}{_SPLIT_TITLES[str(split)]}"
-        lines = [
-            line
-            for kind, part in rows.groupby("kind", sort=False)
-            for line in _lines(str(kind), part, columns, excluded, slips)
-        ]
+        lines = []
+        for kind, part in rows.groupby("kind", sort=False):
+            best = _best(paired[*key, kind], compared)
+            lines += _lines(str(kind), part, columns, best, slips)
         blocks.append(Block(heading, tuple(lines)))
     described = [
         f"{n}: {_METHOD_NOTES[m.text]}" for n, m in used.items() if m.text in _METHOD_NOTES
     ]
-    notes = [note, " ".join(described)] if described else [note]
+    texts = [notes.errors]
+    if numbers["paper_standard_error"].notna().any():
+        texts.append(notes.paper)
+    if described:
+        texts.append(" ".join(described))
     if "group" in set(numbers["split"]):
-        notes.append(_GROUPS_NOTE)
-    notes += [f"[{k}] The paper's cell is doubtful: {slip}" for k, slip in enumerate(slips, 1)]
-    best = "the lowest of the methods that do not use the domain of a row"
-    printed = TextTable(title, "domains", tuple(columns), tuple(blocks), best, tuple(notes))
+        texts.append(_GROUPS_NOTE)
+    texts += [f"[{k}] The paper's cell is doubtful: {slip}" for k, slip in enumerate(slips, 1)]
+    printed = TextTable(title, "domains", tuple(columns), tuple(blocks), notes.best, tuple(texts))
     return ResultTable(numbers, printed)
 
 
 def _lines(
-    kind: str, part: pd.DataFrame, columns: list[str], excluded: list[str], slips: list[str]
+    kind: str, part: pd.DataFrame, columns: list[str], best: str | None, slips: list[str]
 ) -> list[Line]:
     """Our numbers, and those of the paper if there are any; new doubts are added to ``slips``."""
     cells = part.set_index("method").reindex(columns)
     ours = _texts(cells["value"], cells["standard_error"])
-    lines = [Line(_line_name(kind, part), ours, _best(cells["value"], columns, excluded))]
+    lines = [Line(_line_name(kind, part), ours, None if best is None else columns.index(best))]
     if cells["paper"].notna().any():
         marks = [_mark(slip, slips) for slip in cells["slip"]]
         theirs = _texts(cells["paper"], cells["paper_standard_error"])
@@ -150,10 +184,26 @@ def _line_name(kind: str, part: pd.DataFrame) -> str:
     return f"{kind} ({part['n_domains'].max()})" if "n_domains" in part else kind
 
 
-def _best(values: pd.Series[float], columns: list[str], excluded: list[str]) -> int | None:
-    """Column of the lowest value of the methods that are not excluded, if there are several."""
-    compared = values.astype(float).drop(index=excluded, errors="ignore").dropna()
-    return columns.index(str(compared.idxmin())) if len(compared) > 1 else None
+def _paired_scores(
+    table: pd.DataFrame, unit: str, score: str
+) -> dict[tuple[Any, ...], pd.DataFrame]:
+    """For each line, the scores with one row for each unit and one column for each method."""
+    return {
+        key: rows.pivot_table(index=unit, columns="method", values=score)
+        for key, rows in table.groupby(list(_LINE), sort=False)
+    }
+
+
+def _best(scores: pd.DataFrame, compared: Sequence[str]) -> str | None:
+    """The method with the lowest mean, if its difference from every other one is clear."""
+    shown = scores[[name for name in compared if name in scores]]
+    if shown.shape[1] < 2:
+        return None
+    lowest = str(shown.mean().idxmin())
+    others = shown.drop(columns=lowest)
+    differences = others.rsub(shown[lowest], axis="index")
+    intervals = [paired_interval(differences[name].dropna().to_numpy()) for name in others]
+    return lowest if all(high < 0 for _, high in intervals) else None
 
 
 def _mark(slip: object, slips: list[str]) -> str:

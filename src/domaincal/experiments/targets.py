@@ -41,6 +41,7 @@ class Target:
     Attributes
     ----------
     name, about : str
+        Name, and a few words for lists.
     trials : callable
         From an experiment to the trials that the target needs; no trials where the experiment
         lacks the partition.
@@ -48,6 +49,8 @@ class Target:
         From the results of experiments to a :class:`ResultTable` or a matplotlib figure.
     needs : str
         Description of the partition that the target needs.
+    reading : str
+        How to read a figure: what is good.
     """
 
     name: str
@@ -55,6 +58,13 @@ class Target:
     trials: Callable[[Experiment], list[Trial]]
     make: Callable[[Sequence[Results]], Any]
     needs: str = "the main partition"
+    reading: str = ""
+
+    @property
+    def caption(self) -> str:
+        """What the target shows, and how to read it."""
+        about = f"{self.about[0].upper()}{self.about[1:]}."
+        return f"{about} {self.reading}" if self.reading else about
 
     @property
     def is_table(self) -> bool:
@@ -144,17 +154,35 @@ def _of_first(make: Callable[[Results], Any]) -> Callable[[Sequence[Results]], A
 
 
 _PER_DOMAIN = "Per-domain ECE in %"
+_SCATTER = (
+    "One point for each domain. Below the diagonal: MD-TS has the lower ECE. Legends count these "
+    "domains."
+)
+_ACCURACY = (
+    "One point for each domain and method. On the diagonal: mean confidence equals accuracy; below "
+    "it: the method is too confident. MAE: mean of |confidence - accuracy|, lower is better."
+)
+_TEMPERATURE = (
+    "One point for each domain. On the diagonal: the predicted temperature is the one that the "
+    "domain needs; above it: too low."
+)
+_RELIABILITY = (
+    "Left and middle, points on the diagonal: confidence equals accuracy. Right: lower is better; "
+    "points above the dotted line: the ECE of pooled rows hides how bad these domains are."
+)
 _TWO = (TS, MD_TS)
 _HEADS = head_methods()
 _BASELINES = (*BINNING_METHODS, *ONE_VS_REST_METHODS)
 _TARGETS = (
     Target("summary", "every partition and method of the experiment", trials_of, _summary),
-    Target("domains", "TS against MD-TS in every domain, partition by partition",
-           _trials(_overview, _TWO), partial(overview_figure, what="domains")),
+    Target("domains", "ECE of TS against MD-TS in every domain, partition by partition",
+           _trials(_overview, _TWO), partial(overview_figure, what="domains"), reading=_SCATTER),
     Target("accuracy", "true against predicted accuracy, partition by partition",
-           _trials(_overview, (MSP, *_TWO)), partial(overview_figure, what="accuracy")),
+           _trials(_overview, (MSP, *_TWO)), partial(overview_figure, what="accuracy"),
+           reading=_ACCURACY),
     Target("temperatures", "learned against predicted temperatures, partition by partition",
-           _trials(_overview, (MD_TS,), 1), partial(overview_figure, what="temperatures")),
+           _trials(_overview, (MD_TS,), 1), partial(overview_figure, what="temperatures"),
+           reading=_TEMPERATURE),
     Target("table-1", "per-domain ECE", _trials(_main, MAIN_METHODS),
            partial(_ece_table, methods=MAIN_METHODS, title=f"Table 1: {_PER_DOMAIN}", paper=1)),
     Target("table-2", "error of the accuracy that confidence predicts",
@@ -175,23 +203,23 @@ _TARGETS = (
            "the partition unseen-severity-5"),
     Target("figure-1", "reliability of TS pooled and on one domain; ECE of 41 domains",
            _trials(_named("eight-corruptions"), (TS,), 1), _of_first(reliability_figure),
-           "the partition eight-corruptions"),
+           "the partition eight-corruptions", _RELIABILITY),
     Target("figure-2", "learned against predicted temperature, 41 domains",
            _trials(_named("eight-corruptions"), (MD_TS,), 1), _of_first(temperature_figure),
-           "the partition eight-corruptions"),
-    Target("figure-3", "TS against MD-TS in every domain, InD and OOD", _trials(_main, _TWO),
-           scatter_figure),
+           "the partition eight-corruptions", _TEMPERATURE),
+    Target("figure-3", "ECE of TS against MD-TS in every domain, InD and OOD",
+           _trials(_main, _TWO), scatter_figure, reading=_SCATTER),
     Target("figure-4", "true against predicted accuracy of OOD domains", _trials(_main, _TWO),
-           partial(accuracy_figure, all_networks=False)),
+           partial(accuracy_figure, all_networks=False), reading=_ACCURACY),
     Target("figure-5", "true against predicted accuracy, network by network", _trials(_main, _TWO),
-           partial(accuracy_figure, all_networks=True)),
-    Target("figure-6", "TS against MD-TS for random InD domains, three seeds",
+           partial(accuracy_figure, all_networks=True), reading=_ACCURACY),
+    Target("figure-6", "ECE of TS against MD-TS for random InD domains, three seeds",
            _trials(_named("random-*"), _TWO), _of_first(split_figure),
-           "partitions named random-..."),
+           "partitions named random-...", _SCATTER),
     Target("figure-7", "figure 1 on all domains", _trials(_named("all"), (TS,), 1),
-           _of_first(reliability_figure), "the partition all"),
+           _of_first(reliability_figure), "the partition all", _RELIABILITY),
     Target("figure-8", "figure 2 on all domains", _trials(_named("all"), (MD_TS,), 1),
-           _of_first(temperature_figure), "the partition all"),
+           _of_first(temperature_figure), "the partition all", _TEMPERATURE),
 )  # fmt: skip
 #: All targets, by name.
 TARGETS = {target.name: target for target in _TARGETS}

@@ -13,6 +13,7 @@ from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_number, check_real_array
 from domaincal.errors import InputError
 from domaincal.statistics import BinSums
+from domaincal.statistics.paired_interval import paired_interval
 
 
 def compare_domains(bins: Mapping[Any, BinSums], *, level: float = 0.95) -> pd.DataFrame:
@@ -253,27 +254,26 @@ def compare_methods(
             "in which both methods are evaluated on the same domains."
         )
     d = a_values - b_values
-    half, p_value = _paired_t_test(d, level)
-    mean = float(d.mean())
+    low = high = p_value = float("nan")
+    if len(d) > 1:
+        low, high = paired_interval(d, confidence=level)
+        p_value = _p_value(d)
     return MethodComparison(
         method=first, against=second, score=score, level=level,
-        first=float(a_values.mean()), second=float(b_values.mean()), difference=mean,
-        low=mean - half, high=mean + half, p_value=p_value, n_domains=len(d),
+        first=float(a_values.mean()), second=float(b_values.mean()),
+        difference=float(d.mean()), low=low, high=high, p_value=p_value, n_domains=len(d),
         wins=int((d < 0).sum()), losses=int((d > 0).sum()),
     )  # fmt: skip
 
 
-def _paired_t_test(differences: FloatArray, level: float) -> tuple[float, float]:
-    """Half width of Student's interval of the mean difference, and p-value of a mean of 0."""
+def _p_value(differences: FloatArray) -> float:
+    """Of the paired t test of a mean difference of 0."""
     n = len(differences)
-    if n == 1:
-        return float("nan"), float("nan")
     mean = float(differences.mean())
     error = float(differences.std(ddof=1) / np.sqrt(n))
-    half = error * float(student.ppf(0.5 + level / 2, n - 1))
     if error == 0.0:
-        return half, 1.0 if mean == 0.0 else 0.0
-    return half, float(2.0 * student.sf(abs(mean) / error, n - 1))
+        return 1.0 if mean == 0.0 else 0.0
+    return float(2.0 * student.sf(abs(mean) / error, n - 1))
 
 
 def compare_last(table: pd.DataFrame, *, score: str = "ece") -> list[tuple[str, MethodComparison]]:

@@ -131,6 +131,10 @@ def plot_method_scatter(
     ax.set_xlabel(f"{drawn(first)}: {name} in %")
     ax.set_ylabel(f"{drawn(second)}: {name} in %")
     ax.legend(loc="upper left", fontsize="small")
+    ax.text(
+        0.97, 0.04, f"{drawn(second)} better", transform=ax.transAxes, color="0.55",
+        fontsize="small", fontstyle="italic", horizontalalignment="right", clip_on=True, zorder=1,
+    )  # fmt: skip
     return ax
 
 

@@ -50,8 +50,8 @@ def kind_style(kind: str) -> dict[str, Any]:
 
 
 def diagonal(ax: Any, low: float, high: float) -> None:
-    """Draw the diagonal from ``low`` to ``high``, and make the axes square with these limits."""
-    ax.plot([low, high], [low, high], zorder=1, **REFERENCE)
+    """Draw the diagonal, which has no ends, and make the axes square from ``low`` to ``high``."""
+    ax.axline((low, low), (high, high), zorder=1, **REFERENCE)
     ax.set_xlim(low, high)
     ax.set_ylim(low, high)
     ax.set_aspect("equal")

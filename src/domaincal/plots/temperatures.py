@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import pandas as pd
@@ -58,18 +59,14 @@ def plot_temperatures(
     points, low, high = _points_and_bars(table, spread)
     kinds = table["kind"] if "kind" in table else pd.Series("", index=table.index)
     ax = axes(ax)
-    ticker = require("matplotlib.ticker", extra="plots", purpose="a figure")
     ax.set_xscale("log")
     ax.set_yscale("log")
-    for axis in (ax.xaxis, ax.yaxis):  # ticks at 1, 2, 5, 10, ..., written as plain numbers
-        axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-        axis.set_minor_formatter(ticker.NullFormatter())
     smallest, largest = (
         min(table["learned"].min(), low.min()),
         max(table["learned"].max(), high.max()),
     )
     diagonal(ax, 0.9 * float(smallest), 1.1 * float(largest))
+    set_log_ticks(ax)
     for kind in dict.fromkeys(kinds):
         own = kinds == kind
         bars = [(points - low)[own], (high - points)[own]]
@@ -85,6 +82,17 @@ def plot_temperatures(
     if any(kinds):
         ax.legend(loc="upper left", framealpha=0.8, fontsize="small")
     return ax
+
+
+def set_log_ticks(ax: Any, *, most: int = 10) -> None:
+    """Set ticks at 1, 2, 5, 10, ..., or at powers of 10 if these are too many, as plain numbers."""
+    ticker = require("matplotlib.ticker", extra="plots", purpose="a figure")
+    low, high = ax.get_xlim()
+    subs = (1.0, 2.0, 5.0) if 3 * math.log10(high / low) <= most else (1.0,)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(ticker.LogLocator(subs=subs))
+        axis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+        axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _points_and_bars(

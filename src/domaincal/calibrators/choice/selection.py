@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
-import scipy.stats
 
 from domaincal._typing import FloatArray
 from domaincal.data.batches import BatchSize
+from domaincal.statistics.paired_interval import paired_interval
 
 #: Confidence of the intervals that decide. With a few domains, higher ones hardly ever decide.
 CONFIDENCE = 0.8
@@ -121,23 +120,6 @@ def _interval(
     scores: dict[str, pd.DataFrame], method: str, other: str, column: str
 ) -> tuple[float, float]:
     return paired_interval(_difference(scores, method, other, column), confidence=CONFIDENCE)
-
-
-def paired_interval(differences: FloatArray, *, confidence: float = 0.95) -> tuple[float, float]:
-    """t-interval of the mean of paired differences; infinite with one difference.
-
-    Examples
-    --------
-    >>> [round(end, 3) for end in paired_interval(np.array([1.0, 2.0, 3.0]))]
-    [-0.484, 4.484]
-    """
-    n = len(differences)
-    if n < 2:
-        return -np.inf, np.inf
-    mean = float(np.mean(differences))
-    quantile = scipy.stats.t.ppf(0.5 + confidence / 2, n - 1)
-    half = float(quantile * np.std(differences, ddof=1) / np.sqrt(n))
-    return mean - half, mean + half
 
 
 def empty_table() -> pd.DataFrame:
