@@ -104,26 +104,31 @@ def _extraction_rate(network, files, output, batch, options, corruptions=None) -
 
 
 def _image_files(folder: Path, side: int, n_images: int) -> dc.vision.ImageSet:
-    """JPEG files of smooth noise at several scales, at 224 px larger than the network's input."""
+    """JPEG files of smooth noise, at 224 px larger than the network's input."""
     rng = np.random.default_rng(0)
     size = side if side == 64 else side * 4 // 3
     for k in range(_FILES):
-        layers = [
-            np.asarray(
-                Image.fromarray(rng.integers(0, 256, (2**j, 2**j, 3)).astype(np.uint8)).resize(
-                    (size, size), Image.Resampling.BICUBIC
-                ),
-                float,
-            )
-            for j in range(1, 7)
-        ]
-        pixels = np.average(layers, axis=0, weights=[2.0**-j for j in range(6)])
+        pixels = smooth_noise(rng, size)
         Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{k}.jpg", quality=90)
     names = list(itertools.islice(itertools.cycle(f"{k}.jpg" for k in range(_FILES)), n_images))
     return dc.vision.ImageSet(
         ImageFiles(folder, names), np.arange(n_images) % 200, class_names=CLASSES,
         groups=np.arange(n_images),
     )  # fmt: skip
+
+
+def smooth_noise(rng: np.random.Generator, size: int) -> np.ndarray:
+    """Noise at several scales, float64 of shape (size, size, 3) in 0..255."""
+    layers = [
+        np.asarray(
+            Image.fromarray(rng.integers(0, 256, (2**j, 2**j, 3)).astype(np.uint8)).resize(
+                (size, size), Image.Resampling.BICUBIC
+            ),
+            float,
+        )
+        for j in range(1, 7)
+    ]
+    return np.average(layers, axis=0, weights=[2.0**-j for j in range(6)])
 
 
 def _wait(tensor: torch.Tensor) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 
 from domaincal._specs import Spec
 from domaincal._typing import Track
+from domaincal._version import versions
 from domaincal.data import CalibrationData
 from domaincal.data.fingerprint import checksums
 from domaincal.errors import InputError
 from domaincal.experiments.tiny_imagenet_c import image_fingerprints, tiny_imagenet_c
 from domaincal.experiments.user_code import code_digest, load_object
-from domaincal.experiments.versions import versions
 from domaincal.io import read
 from domaincal.vision import load_digits_c
 

@@ -13,20 +13,22 @@ from typing import Any
 import pandas as pd
 
 from domaincal._files import atomic_file
+from domaincal._version import versions
 from domaincal.evaluation.score_table import bin_scores
 from domaincal.experiments.experiment import Experiment
 from domaincal.experiments.methods import Method
 from domaincal.experiments.trial_results import TrialResult
 from domaincal.experiments.trials import Trial
-from domaincal.experiments.versions import versions
 from domaincal.metrics import mean_over_domains
 
 #: Columns that identify a trial in the results table.
 KEYS = ("data", "network", "partition", "split", "repeat", "method", "head")
 #: Columns of scores.
 SCORES = ("accuracy", "mean_confidence", "ece", "floor", "excess", "gap", "nll", "brier")
+# The pixels of JPEG files depend on libjpeg-turbo, which Pillow and simplejpeg contain: its
+# versions 2 and 3 decode incomplete progressive files differently.
 _PACKAGES = ("domaincal", "numpy", "scipy", "scikit-learn", "pandas", "numba",
-             "imagecorruptions-imaug", "torch", "timm")  # fmt: skip
+             "imagecorruptions-imaug", "torch", "timm", "pillow", "simplejpeg")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

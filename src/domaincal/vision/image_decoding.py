@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from domaincal._memory import FREE_MEMORY, TIMES_FILE_SIZE, MemoryLimit
 from domaincal._optional import require
 from domaincal._typing import Array
 from domaincal.errors import FileFormatError, InputError
+from domaincal.vision.jpeg_decoding import jpeg_pixels
 
 #: Formats that are read, by their names in Pillow. Others can cost more: EPS starts Ghostscript.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
@@ -33,34 +34,45 @@ _CURE = "repair or remove it"
 
 def read_image(path: Path) -> Array:
     """Image of a file as RGB, uint8 of shape (height, width, 3)."""
-    with open_image(path) as image:
-        return rgb_pixels(image)
+    content = _read(path)
+    return decode_image(content, str(path), len(content))
+
+
+def decode_image(content: bytes, name: str, size: int) -> Array:
+    """Image as RGB, uint8 of shape (height, width, 3); see :func:`_decode_header`."""
+    with _decode_header(content, name, size) as image:
+        pixels = jpeg_pixels(content, image) if image.format == "JPEG" else None
+        return _pillow_pixels(image) if pixels is None else pixels
 
 
 @contextmanager
 def open_image(path: Path) -> Iterator[Any]:
-    """Open the image of a file in Pillow; see :func:`decode_header`."""
+    """Open the image of a file in Pillow; see :func:`_decode_header`."""
+    content = _read(path)
+    with _decode_header(content, str(path), len(content)) as image:
+        yield image
+
+
+def _read(path: Path) -> bytes:
+    """Content of a file: Pillow asks a file for as many bytes as a damaged header says."""
     try:
         file = open_file(path)
     except FileNotFoundError as error:
         raise InputError(f"the image {path} does not exist; get the whole data set.") from error
-    # From memory: Pillow asks a file for as many bytes as a damaged header says.
     with file:
-        content = file.read()
-    with decode_header(io.BytesIO(content), str(path), len(content)) as image:
-        yield image
+        return file.read()
 
 
 @contextmanager
-def decode_header(content: IO[bytes], name: str, size: int) -> Iterator[Any]:
-    """Open an image of ``size`` bytes in Pillow, after a check of its header.
+def _decode_header(content: bytes, name: str, size: int) -> Iterator[Any]:
+    """Open an image that takes ``size`` bytes of a file in Pillow, after a check of its header.
 
     Whatever is wrong, also in the pixels that are decoded later, is a FileFormatError.
     """
     module: Any = require("PIL.Image", extra="torch", purpose="reading images")
     with decoding(name, _CURE):
         try:
-            opened = module.open(content, formats=FORMATS)
+            opened = module.open(io.BytesIO(content), formats=FORMATS)
         except module.UnidentifiedImageError as error:
             raise FileFormatError(
                 f"{name} is not an image that can be read ({', '.join(FORMATS)}); {_CURE}."
@@ -70,8 +82,8 @@ def decode_header(content: IO[bytes], name: str, size: int) -> Iterator[Any]:
             yield image
 
 
-def rgb_pixels(image: Any) -> Array:
-    """Pixels of an opened image as RGB, uint8 of shape (height, width, 3)."""
+def _pillow_pixels(image: Any) -> Array:
+    """Pixels of an opened image, decoded by Pillow, as RGB, uint8 of shape (height, width, 3)."""
     image.load()  # which may turn the image, and change its size
     width, height = image.size
     rows = max(1, _STRIP_PIXELS // width)

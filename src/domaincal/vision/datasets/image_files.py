@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Protocol
 
 from domaincal._typing import Array, IntArray
 from domaincal.vision.datasets.zip_archive import ZipArchive
-from domaincal.vision.image_decoding import decode_header, read_image, rgb_pixels
+from domaincal.vision.image_decoding import decode_image, read_image
 
 
 class Images(Protocol):
@@ -102,10 +101,8 @@ class ZippedImages:
         if number not in self._open:
             self._open[number] = ZipArchive(self.archives[number])
         archive = self._open[number]
-        content = io.BytesIO(archive.read(name))
         size = archive.compressed_size(name)
-        with decode_header(content, f"{archive.path}:{name}", size) as image:
-            return rgb_pixels(image)
+        return decode_image(archive.read(name), f"{archive.path}:{name}", size)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_open": {}}

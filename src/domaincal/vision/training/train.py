@@ -6,7 +6,6 @@ import os
 import platform
 import time
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import torch
 
 from domaincal._typing import Track
 from domaincal._validation import check_count, check_number, check_option
+from domaincal._version import versions
 from domaincal._wording import few
 from domaincal.errors import InputError
 from domaincal.vision.datasets.image_set import ImageSet
@@ -152,7 +152,10 @@ def train(
         "clip_norm": clip_norm, "training_seed": random_state,
         "accuracy": None if held_out is None else float(history["accuracy"].iloc[-1]),
         "seconds": round(float(history["seconds"].sum()), 1), "device": _device_name(target),
-        "versions": _versions(),
+        "versions": {
+            "python": platform.python_version(), "torch": str(torch.__version__),
+            **versions("timm", "pillow", "simplejpeg", "domaincal"),
+        },
     }  # fmt: skip
     _record_training(network, images, recipe)
     network.module.eval()
@@ -250,10 +253,3 @@ def _record_training(network: Network, images: ImageSet, recipe: dict[str, Any])
 
 def _device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "python": platform.python_version(), "torch": str(torch.__version__),
-        **{name: version(name) for name in ("timm", "domaincal")},
-    }  # fmt: skip
