@@ -1,7 +1,7 @@
 """Make a page of docs/results from the output folder of ``domaincal reproduce``.
 
 ``python tools/results_page.py OUT docs/results/wisdm.md "WISDM: people" "domaincal reproduce ..."``
-writes the command, one table and one figure to the page, and to the folder beside it, wisdm, the
+writes one table, one figure and the command to the page, and to the folder beside it, wisdm, the
 appendices tables.md and figures.md, the figures and the csv files. The text of the page above the
 mark is kept.
 """
@@ -28,6 +28,8 @@ _INTERCEPTS = {
     "TS": "TS", "MD-TS": "MD-TS", "MD-TS intercept": "with intercept", "MD-TS log T": "log T",
     "MD-TS log T, intercept": "log T, with intercept",
 }  # fmt: skip
+_NAMES = ("network", "partition")
+_CLUSTERED = ", clustered by corruption, since the severities of a corruption are alike"
 _HALVES = {"row": "halves of rows", "group": "halves that are disjoint in groups"}
 
 
@@ -74,7 +76,8 @@ def write_page(results: Path, page: Path, title: str, command: str) -> None:
         shutil.copyfile(results / file, folder / file)
     provenance = json.loads((results / "provenance.json").read_text())
     unseen = _unseen(pd.read_csv(results / "results.csv"))
-    glance = _at_a_glance(unseen, _ECE) if unseen["network"].nunique() > 1 else []
+    several = unseen["network"].nunique() > 1
+    glance = _two_methods(unseen) if several else []
     links = [
         "Appendices:\n",
         f"- [Tables]({folder.name}/tables.md): NLL of unseen domains, all partitions and methods, "
@@ -85,17 +88,18 @@ def write_page(results: Path, page: Path, title: str, command: str) -> None:
         + ".\n",
     ]
     parts = [
-        f"```sh\n{command}\n```\n",
-        _versions(provenance),
-        *_trained_networks(provenance),
         *(glance or [_without_verdicts(results / "summary.md", provenance)]),
         *(_figure(name, folder=f"{folder.name}/") for name in figures if name == "domains"),
         "\n".join(links),
+        f"## How it was made\n\n```sh\n{command}\n```\n",
+        _versions(provenance),
+        *_trained_networks(provenance),
     ]
     page.write_text(before + _MARK + "\n\n" + "\n".join(parts))
     back = f"Appendix of [{title}](../{page.name}), made by tools/results_page.py.\n"
     made = [(results / f"{name}.md").read_text() for name in tables]
-    sections = map(_as_section, [*_at_a_glance(unseen, _NLL), *_intercepts(unseen), *made])
+    more = [*(_at_a_glance(unseen, _ECE) if several else []), *_at_a_glance(unseen, _NLL)]
+    sections = map(_as_section, [*more, *_intercepts(unseen), *made])
     (folder / "tables.md").write_text("\n".join([f"# {title}: tables\n", back, *sections]))
     captioned = map(_figure, figures)
     (folder / "figures.md").write_text("\n".join([f"# {title}: figures\n", back, *captioned]))
@@ -142,6 +146,28 @@ def _trained_networks(provenance: list[dict[str, Any]]) -> list[str]:
     ])]  # fmt: skip
 
 
+def _two_methods(unseen: pd.DataFrame) -> list[str]:
+    """ECE of TS and MD-TS, a line for each partition and a column for each network."""
+    networks = list(unseen["network"].unique())
+    lines = []
+    for partition, own in unseen.groupby("partition", sort=False):
+        cells = {}
+        for network, rows in own.groupby("network", sort=False):
+            table = rows.pivot_table(index="domain", columns="method", values="ece")
+            if not {"TS", "MD-TS"} <= set(table):
+                return []
+            low, high = _interval(*_mean_and_error(table["MD-TS"] - table["TS"]))
+            ts, md_ts = (_ECE.text(table[name].mean()) for name in ("TS", "MD-TS"))
+            ts, md_ts = f"**{ts}**" if low > 0 else ts, f"**{md_ts}**" if high < 0 else md_ts
+            cells[network] = f"{ts} / {md_ts}"
+        lines.append([str(partition), *(cells.get(network, "") for network in networks)])
+    return [
+        _table("ECE in % of unseen domains, TS / MD-TS", ["partition"], networks, lines),
+        f"{_averaged(unseen)} Bold: clearly lower than the other (95% t-interval of the difference"
+        f"{_CLUSTERED if _has_clusters(unseen) else ''}).\n",
+    ]
+
+
 def _at_a_glance(unseen: pd.DataFrame, score: _Score) -> list[str]:
     """A table of a score, a line for each network and partition; none without TS and MD-TS."""
     shown = [name for name in _METHODS if name in set(unseen["method"])]
@@ -156,14 +182,13 @@ def _at_a_glance(unseen: pd.DataFrame, score: _Score) -> list[str]:
         cells = {name: score.text(table[name].mean()) for name in shown}
         cells[_DIFFERENCE] = _difference(table["MD-TS"] - table["TS"], score)
         lines.append([*names, *(cells[name] for name in columns)])
-    error = "standard error"
-    if (_clusters(unseen["domain"]) != unseen["domain"].astype(str)).any():
-        error += ", clustered by corruption, since the severities of a corruption are alike"
+    error = "standard error" + (_CLUSTERED if _has_clusters(unseen) else "")
     note = (
         f"{_averaged(unseen)} {_DIFFERENCE}: mean of the differences in the domains, ± its {error}."
         " Bold: MD-TS is clearly lower (95% t-interval below 0).\n"
     )
-    return [_table(f"{score.title} of unseen domains at a glance", columns, lines), note]
+    title = f"{score.title} of unseen domains at a glance"
+    return [_table(title, _NAMES, columns, lines), note]
 
 
 def _intercepts(unseen: pd.DataFrame) -> list[str]:
@@ -178,7 +203,7 @@ def _intercepts(unseen: pd.DataFrame) -> list[str]:
         lines.append([*names, *(f"{_ECE.text(own.ece)} / {_NLL.text(own.nll)}" for own in pairs)])
     title = "ECE in % / NLL of unseen domains, with and without an intercept"
     return [
-        _table(title, [_INTERCEPTS[name] for name in shown], lines),
+        _table(title, _NAMES, [_INTERCEPTS[name] for name in shown], lines),
         f"{_averaged(unseen)} The MD-TS of the paper has no intercept.\n",
     ]
 
@@ -198,23 +223,42 @@ def _networks_and_partitions(
             name = ""
 
 
-def _table(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A Markdown table with a network and a partition in each line."""
-    rows = [["network", "partition", *columns], ["---", "---", *["---:"] * len(columns)], *lines]
+def _table(
+    title: str, names: Sequence[str], columns: Sequence[str], lines: Sequence[Sequence[str]]
+) -> str:
+    """A Markdown table whose lines begin with names, followed by numbers."""
+    rows = [[*names, *columns], [*["---"] * len(names), *["---:"] * len(columns)], *lines]
     return "\n".join([f"**{title}**\n", *(f"| {' | '.join(row)} |" for row in rows), ""])
 
 
 def _difference(values: pd.Series, score: _Score) -> str:
     """Mean difference over domains ± its standard error; bold if it is clearly below 0."""
+    mean, error, n = _mean_and_error(values)
+    if n < 2:
+        return score.text(mean, "+")
+    text = f"{score.text(mean, '+')} ± {score.text(error)}"
+    return f"**{text}**" if _interval(mean, error, n)[1] < 0 else text
+
+
+def _mean_and_error(values: pd.Series) -> tuple[float, float, int]:
+    """Mean over domains, its clustered standard error, and the number of clusters."""
     values = values.dropna()
     mean = values.mean()
     deviations = (values - mean).groupby(_clusters(values.index.to_series())).sum()
     n = len(deviations)
     if n < 2:
-        return score.text(mean, "+")
-    error = (n / (n - 1) * (deviations**2).sum()) ** 0.5 / len(values)
-    text = f"{score.text(mean, '+')} ± {score.text(error)}"
-    return f"**{text}**" if mean + student.ppf(0.975, n - 1) * error < 0 else text
+        return mean, float("nan"), n
+    return mean, (n / (n - 1) * (deviations**2).sum()) ** 0.5 / len(values), n
+
+
+def _interval(mean: float, error: float, n: int) -> tuple[float, float]:
+    """95% t-interval; NaN with one cluster."""
+    half = student.ppf(0.975, n - 1) * error if n > 1 else float("nan")
+    return mean - half, mean + half
+
+
+def _has_clusters(unseen: pd.DataFrame) -> bool:
+    return bool((_clusters(unseen["domain"]) != unseen["domain"].astype(str)).any())
 
 
 def _clusters(domains: pd.Series) -> pd.Series:

@@ -93,12 +93,15 @@ def test_all_links_lead_to_files(tmp_path):
 
 def test_the_page_of_several_networks_has_one_table_and_one_figure(tmp_path):
     page, tables, figures = _write(tmp_path, experiments={"c": ["one", "two"]})
-    assert page.startswith(f"# A page\n\n{MARK}\n\n```sh\ndomaincal reproduce all\n```\n")
-    assert re.findall(r"^\*\*(.*)\*\*$", page, re.M) == ["ECE in % of unseen domains at a glance"]
+    title = "ECE in % of unseen domains, TS / MD-TS"
+    assert page.startswith(f"# A page\n\n{MARK}\n\n**{title}**\n")
+    assert "## How it was made\n\n```sh\ndomaincal reproduce all\n```\n" in page
+    assert re.findall(r"^\*\*(.*)\*\*$", page, re.M) == [title]
     assert re.findall(r"!\[.*\]\((.*)\)", page) == ["page/domains.png"]
     assert "Below the diagonal: MD-TS has the lower ECE." in page
     assert re.findall("^## (.*)$", tables, re.M) == [
-        "NLL of unseen domains at a glance", "Per-domain ECE", "Table 1: ECE",
+        "ECE in % of unseen domains at a glance", "NLL of unseen domains at a glance",
+        "Per-domain ECE", "Table 1: ECE",
     ]  # fmt: skip
     assert "c, one, p (OOD): MD-TS is better." in tables
     assert re.findall(r"!\[.*\]\((.*)\)", figures) == [
@@ -119,8 +122,8 @@ def test_the_page_of_one_network_has_the_summary_without_its_sentences(tmp_path)
 
 
 def test_the_table_at_a_glance_has_means_and_a_clustered_interval(tmp_path):
-    page, _, _ = _write(tmp_path, experiments={"c": ["one", "two"]})
-    header, _, *lines = _cells(page, "**ECE in %")
+    _, tables, _ = _write(tmp_path, experiments={"c": ["one", "two"]})
+    header, _, *lines = _cells(tables, "## ECE in %")
     assert header == [
         "network", "partition", "MSP", "TS", "MD-TS", "MD-TS less TS", "MD-TS log T", "oracle",
     ]  # fmt: skip
@@ -141,7 +144,30 @@ def test_the_table_at_a_glance_has_means_and_a_clustered_interval(tmp_path):
     text = f"{100 * difference.mean():+.2f} ± {100 * error:.2f}"
     assert lines[2][5] == f"**{text}**"
     assert "**" not in lines[3][5]
-    assert "clustered by corruption" in page
+    assert "clustered by corruption" in tables
+
+
+def test_the_table_of_two_methods_has_a_line_for_each_partition(tmp_path):
+    page, _, _ = _write(tmp_path, experiments={"c": ["one", "two"]})
+    header, _, first, second = _cells(page, "**ECE in %")
+    assert header == ["partition", "one", "two"]
+    unseen = results_page._unseen(pd.read_csv(tmp_path / "out/results.csv"))
+    means = 100 * unseen.groupby(["partition", "network", "method"])["ece"].mean()
+    ts, md_ts = means["first", "two", "TS"], means["first", "two", "MD-TS"]
+    assert first == ["first", first[1], f"{ts:.2f} / **{md_ts:.2f}**"]
+    assert second[0] == "second"
+    assert "**" not in second[2]
+
+
+def test_the_table_of_two_methods_marks_where_ts_is_lower():
+    rows = [
+        ("net", "p", "row", method, f"{kind}-1", 0.1 * (method == "MD-TS") + 0.01 * k)
+        for method in ("TS", "MD-TS")
+        for k, kind in enumerate(("fog", "snow", "frost"))
+    ]
+    columns = ["network", "partition", "split", "method", "domain", "ece"]
+    table, _ = results_page._two_methods(pd.DataFrame(rows, columns=columns))
+    assert "| p | **1.00** / 11.00 |" in table
 
 
 def test_a_difference_is_bold_if_it_is_below_0_beyond_its_interval():
@@ -183,8 +209,9 @@ def test_intercepts_have_a_table_if_there_are_any(tmp_path, methods):
 
 
 def test_several_experiments_are_named_in_each_table(tmp_path):
-    page, _, _ = _write(tmp_path, experiments={"c": ["one"], "d": ["one"]})
-    _, _, *lines = _cells(page, "**ECE in %")
+    page, tables, _ = _write(tmp_path, experiments={"c": ["one"], "d": ["one"]})
+    assert _cells(page, "**ECE in %")[0] == ["partition", "c, one", "d, one"]
+    _, _, *lines = _cells(tables, "## ECE in %")
     assert [line[0] for line in lines] == ["c, one", "", "d, one", ""]
 
 
