@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from scipy.stats import t as student
 
+from domaincal.experiments.methods import HEAD_NAMES
 from domaincal.experiments.targets import TARGETS
 from domaincal.vision.corruptions.catalogue import CORRUPTIONS
 
@@ -28,6 +29,8 @@ _INTERCEPTS = {
     "TS": "TS", "MD-TS": "MD-TS", "MD-TS intercept": "with intercept", "MD-TS log T": "log T",
     "MD-TS log T, intercept": "log T, with intercept",
 }  # fmt: skip
+# ECE in % above which the paper calls TS poor.
+_POOR = 8
 _NAMES = ("network", "partition")
 _CLUSTERED = ", clustered by corruption, since the severities of a corruption are alike"
 _HALVES = {"row": "halves of rows", "group": "halves that are disjoint in groups"}
@@ -75,7 +78,8 @@ def write_page(results: Path, page: Path, title: str, command: str) -> None:
     for file in (*(f"{name}.png" for name in figures), *(f"{name}.csv" for name in numbers)):
         shutil.copyfile(results / file, folder / file)
     provenance = json.loads((results / "provenance.json").read_text())
-    unseen = _unseen(pd.read_csv(results / "results.csv"))
+    scores = _named_apart(pd.read_csv(results / "results.csv"))
+    unseen = scores[scores["kind"] == "OOD"]
     several = unseen["network"].nunique() > 1
     glance = _two_methods(unseen) if several else []
     links = [
@@ -90,6 +94,7 @@ def write_page(results: Path, page: Path, title: str, command: str) -> None:
     parts = [
         *(glance or [_without_verdicts(results / "summary.md", provenance)]),
         *(_figure(name, folder=f"{folder.name}/") for name in figures if name == "domains"),
+        *_claims(scores),
         "\n".join(links),
         f"## How it was made\n\n```sh\n{command}\n```\n",
         _versions(provenance),
@@ -105,11 +110,11 @@ def write_page(results: Path, page: Path, title: str, command: str) -> None:
     (folder / "figures.md").write_text("\n".join([f"# {title}: figures\n", back, *captioned]))
 
 
-def _unseen(results: pd.DataFrame) -> pd.DataFrame:
-    """Results of unseen domains in the first split; names of networks tell experiments apart."""
+def _named_apart(results: pd.DataFrame) -> pd.DataFrame:
+    """Results in the first split; names of networks tell experiments apart."""
     if results["data"].nunique() > 1:
         results["network"] = results["data"] + ", " + results["network"]
-    return results[(results["kind"] == "OOD") & (results["split"] == results["split"].iloc[0])]
+    return results[results["split"] == results["split"].iloc[0]]
 
 
 def _versions(provenance: list[dict[str, Any]]) -> str:
@@ -206,6 +211,46 @@ def _intercepts(unseen: pd.DataFrame) -> list[str]:
         _table(title, _NAMES, [_INTERCEPTS[name] for name in shown], lines),
         f"{_averaged(unseen)} The MD-TS of the paper has no intercept.\n",
     ]
+
+
+def _claims(scores: pd.DataFrame) -> list[str]:
+    """What the results say to claims of the paper, a line for each claim."""
+    answers = {network: _answers(own) for network, own in scores.groupby("network", sort=False)}
+    claims = dict.fromkeys(claim for own in answers.values() for claim in own)
+    lines = [[claim, *(own.get(claim, "") for own in answers.values())] for claim in claims]
+    if not lines:
+        return []
+    return [
+        "## Claims of the paper\n",
+        _table("First partition, ECE in %", ["the paper says"], list(answers), lines),
+    ]
+
+
+def _answers(scores: pd.DataFrame) -> dict[str, str]:
+    """Answers of one network, by claim; only of claims whose results are there."""
+    groups = scores.groupby(["kind", "partition", "method"], sort=False)
+    ece = {key: 100 * own.groupby("domain")["ece"].mean() for key, own in groups}
+    of_first = {m: own for (kind, p, m), own in ece.items()
+                if (kind, p) == ("OOD", scores["partition"].iloc[0])}  # fmt: skip
+    answers = {}
+    if {"TS", "MD-TS"} <= set(of_first):
+        less, poor = of_first["MD-TS"] - of_first["TS"], of_first["TS"] > _POOR
+        answers["MD-TS is better than TS on more than half of the unseen domains"] = (
+            f"{(less < 0).sum()} of {len(less)}"
+        )
+        answers[f"by a large margin where the ECE of TS is above {_POOR}"] = (
+            f"{less[poor].mean():+.2f} in {poor.sum()} domains" if poor.any() else "no such domain"
+        )
+    if set(HEAD_NAMES) <= set(of_first):
+        answers[f"no other head is significantly better than {HEAD_NAMES[0]} (unseen domains)"] = (
+            ", ".join(f"{name} {of_first[name].mean():.2f}" for name in HEAD_NAMES)
+        )
+    fewer = [("InD", name, "TS") for name in ("eight-corruptions", "all")]
+    if set(fewer) <= set(ece):
+        answers["TS is better with 41 domains than with 76, all seen"] = " and ".join(
+            f"{ece[key].mean():.2f}" for key in fewer
+        )
+    return answers
 
 
 def _averaged(unseen: pd.DataFrame) -> str:

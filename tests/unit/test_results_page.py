@@ -96,7 +96,7 @@ def test_the_page_of_several_networks_has_one_table_and_one_figure(tmp_path):
     title = "ECE in % of unseen domains, TS / MD-TS"
     assert page.startswith(f"# A page\n\n{MARK}\n\n**{title}**\n")
     assert "## How it was made\n\n```sh\ndomaincal reproduce all\n```\n" in page
-    assert re.findall(r"^\*\*(.*)\*\*$", page, re.M) == [title]
+    assert re.findall(r"^\*\*(.*)\*\*$", page, re.M) == [title, "First partition, ECE in %"]
     assert re.findall(r"!\[.*\]\((.*)\)", page) == ["page/domains.png"]
     assert "Below the diagonal: MD-TS has the lower ECE." in page
     assert re.findall("^## (.*)$", tables, re.M) == [
@@ -116,7 +116,7 @@ def test_the_page_of_one_network_has_the_summary_without_its_sentences(tmp_path)
     page, tables, _ = _write(tmp_path, experiments={"c": ["one"]})
     assert "**Per-domain ECE**\n\n| domains |" in page
     assert "Bold: the lowest.\n" in page
-    assert "MD-TS is better" not in page
+    assert "(OOD): MD-TS is better" not in page
     assert "at a glance" not in page
     assert "c, one, p (OOD): MD-TS is better." in tables
 
@@ -151,7 +151,7 @@ def test_the_table_of_two_methods_has_a_line_for_each_partition(tmp_path):
     page, _, _ = _write(tmp_path, experiments={"c": ["one", "two"]})
     header, _, first, second = _cells(page, "**ECE in %")
     assert header == ["partition", "one", "two"]
-    unseen = results_page._unseen(pd.read_csv(tmp_path / "out/results.csv"))
+    unseen = pd.read_csv(tmp_path / "out/results.csv").query("split == 'row' and kind == 'OOD'")
     means = 100 * unseen.groupby(["partition", "network", "method"])["ece"].mean()
     ts, md_ts = means["first", "two", "TS"], means["first", "two", "MD-TS"]
     assert first == ["first", first[1], f"{ts:.2f} / **{md_ts:.2f}**"]
@@ -168,6 +168,28 @@ def test_the_table_of_two_methods_marks_where_ts_is_lower():
     columns = ["network", "partition", "split", "method", "domain", "ece"]
     table, _ = results_page._two_methods(pd.DataFrame(rows, columns=columns))
     assert "| p | **1.00** / 11.00 |" in table
+
+
+def test_the_claims_of_the_paper_are_answered_by_counts_and_means():
+    ece = {"TS": [0.02, 0.10, 0.30], "MD-TS": [0.03, 0.05, 0.10], "OLS": [0.03, 0.05, 0.10]}
+    rows = [
+        ("net", "first", method, "OOD", f"d{k}", value)
+        for method, values in ece.items()
+        for k, value in enumerate(values)
+    ]
+    rows += [("net", name, "TS", "InD", "d0", value) for name, value in (
+        ("eight-corruptions", 0.11), ("all", 0.12),
+    )]  # fmt: skip
+    columns = ["network", "partition", "method", "kind", "domain", "ece"]
+    _, table = results_page._claims(pd.DataFrame(rows, columns=columns))
+    answers = [line.split("|")[2].strip() for line in table.splitlines()[4:]]
+    assert answers == ["2 of 3", "-12.50 in 2 domains", "11.00 and 12.00"]
+    heads = pd.DataFrame(
+        [("net", "first", head, "OOD", "d0", 0.01 * k) for k, head in enumerate(
+            ("TS", "MD-TS", *results_page.HEAD_NAMES))], columns=columns)  # fmt: skip
+    _, table = results_page._claims(heads)
+    assert "| no such domain |" in table
+    assert "| OLS 2.00, Ridge 3.00, Huber 4.00, KRR 5.00, KNN 6.00 |" in table
 
 
 def test_a_difference_is_bold_if_it_is_below_0_beyond_its_interval():
