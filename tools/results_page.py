@@ -17,7 +17,9 @@ import pandas as pd
 from scipy.stats import t as student
 
 from domaincal.experiments.methods import HEAD_NAMES
+from domaincal.experiments.partitions import CORRUPTION_PARTITIONS
 from domaincal.experiments.targets import TARGETS
+from domaincal.statistics.paired_interval import paired_interval
 from domaincal.vision.corruptions.catalogue import CORRUPTIONS
 
 _MARK = "<!-- made by tools/results_page.py from here on -->"
@@ -165,7 +167,9 @@ def _two_methods(unseen: pd.DataFrame) -> list[str]:
             ts, md_ts = (_ECE.text(table[name].mean()) for name in ("TS", "MD-TS"))
             ts, md_ts = f"**{ts}**" if low > 0 else ts, f"**{md_ts}**" if high < 0 else md_ts
             cells[network] = f"{ts} / {md_ts}"
-        lines.append([str(partition), *(cells.get(network, "") for network in networks)])
+        lines.append(
+            [_partition_title(str(partition)), *(cells.get(network, "") for network in networks)]
+        )
     return [
         _table("ECE in % of unseen domains, TS / MD-TS", ["partition"], networks, lines),
         f"{_averaged(unseen)} Bold: clearly lower than the other (95% t-interval of the difference"
@@ -220,9 +224,12 @@ def _claims(scores: pd.DataFrame) -> list[str]:
     lines = [[claim, *(own.get(claim, "") for own in answers.values())] for claim in claims]
     if not lines:
         return []
+    title = f"ECE in %, {_partition_title(scores['partition'].iloc[0])}"
+    note = "Yes and no: by 95% t-intervals of differences, paired over domains.\n"
     return [
         "## Claims of the paper\n",
-        _table("First partition, ECE in %", ["the paper says"], list(answers), lines),
+        _table(title, ["the paper says"], list(answers), lines),
+        note,
     ]
 
 
@@ -235,22 +242,42 @@ def _answers(scores: pd.DataFrame) -> dict[str, str]:
     answers = {}
     if {"TS", "MD-TS"} <= set(of_first):
         less, poor = of_first["MD-TS"] - of_first["TS"], of_first["TS"] > _POOR
+        wins = int((less < 0).sum())
         answers["MD-TS is better than TS on more than half of the unseen domains"] = (
-            f"{(less < 0).sum()} of {len(less)}"
+            f"{_yes(wins > len(less) / 2)}: {wins} of {len(less)}"
         )
         answers[f"by a large margin where the ECE of TS is above {_POOR}"] = (
-            f"{less[poor].mean():+.2f} in {poor.sum()} domains" if poor.any() else "no such domain"
+            f"{_yes(_is_below_0(less[poor]))}: {less[poor].mean():+.2f} in {poor.sum()} domains"
+            if poor.any()
+            else "no such domain"
         )
     if set(HEAD_NAMES) <= set(of_first):
-        answers[f"no other head is significantly better than {HEAD_NAMES[0]} (unseen domains)"] = (
-            ", ".join(f"{name} {of_first[name].mean():.2f}" for name in HEAD_NAMES)
+        first, *others = HEAD_NAMES
+        better = [name for name in others if _is_below_0(of_first[name] - of_first[first])]
+        shown = better or [min(others, key=lambda name: of_first[name].mean())]
+        answers[f"no other head is significantly better than {first}"] = (
+            f"{_yes(not better)}: {', '.join(f'{n} {of_first[n].mean():.2f}' for n in shown)}, "
+            f"{first} {of_first[first].mean():.2f}"
         )
-    fewer = [("InD", name, "TS") for name in ("eight-corruptions", "all")]
-    if set(fewer) <= set(ece):
-        answers["TS is better with 41 domains than with 76, all seen"] = " and ".join(
-            f"{ece[key].mean():.2f}" for key in fewer
+    fewer, more = (("InD", name, "TS") for name in ("eight-corruptions", "all"))
+    if {fewer, more} <= set(ece):
+        few, many = ece[fewer].mean(), ece[more].mean()
+        answers["TS is better with 41 seen domains than with all 76 (means)"] = (
+            f"{_yes(few < many)}: {few:.2f} and {many:.2f}"
         )
     return answers
+
+
+def _yes(answer: bool) -> str:
+    return "yes" if answer else "no"
+
+
+def _is_below_0(differences: pd.Series) -> bool:
+    return paired_interval(differences.to_numpy())[1] < 0
+
+
+def _partition_title(name: str) -> str:
+    return CORRUPTION_PARTITIONS[name].title if name in CORRUPTION_PARTITIONS else name
 
 
 def _averaged(unseen: pd.DataFrame) -> str:
@@ -264,7 +291,7 @@ def _networks_and_partitions(
     for network, own in unseen.groupby("network", sort=False):
         name = str(network)
         for partition, rows in own.groupby("partition", sort=False):
-            yield (name, str(partition)), rows
+            yield (name, _partition_title(str(partition))), rows
             name = ""
 
 

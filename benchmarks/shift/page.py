@@ -19,6 +19,7 @@ from benchmarks.shift.problems import (
 )
 from benchmarks.shift.scores import ANY
 from benchmarks.shift.summary import comparisons, gains, method_table, never_worse
+from domaincal.vision.corruptions.catalogue import CLEAN
 
 MARK = "<!-- made by benchmarks/shift from here on -->"
 _SIZES = [str(size) for size in BATCHES]
@@ -43,10 +44,16 @@ def write_page(scores: pd.DataFrame, page: Path) -> None:
     _write(page, parts)
 
 
-def write_network_page(scores: pd.DataFrame, page: Path) -> None:
-    """The same for networks on corrupted images; conclusions first, all tables last."""
+def write_network_page(scores: pd.DataFrame, domains: pd.DataFrame, page: Path) -> None:
+    """The same for networks on corrupted images; conclusions first, all tables last.
+
+    ``domains`` has accuracy, T_k and the mean norm of the features of each domain.
+    """
     scores, mixed = _without_mixtures(scores)
     methods, compared = _write_files(page, scores)
+    folder = page.with_suffix("")
+    domains.to_csv(folder / "domains.csv", index=False, float_format="%.4f")
+    _draw_norms(domains, folder / "norms.png")
     parts = [
         "```sh\npython -m benchmarks.shift OUT --store ResNet-50=STORE ... "
         "--page docs/results/shift-networks.md\n```\n",
@@ -61,6 +68,11 @@ def write_network_page(scores: pd.DataFrame, page: Path) -> None:
         f"All domains are seen. Scored are {N_MIXTURES} mixtures of two to four of them, in random "
         "proportions, made of rows that were not in the fit. ECE in %:\n",
         _markdown(_mixture_table(mixed)),
+        "## Norms of the features\n",
+        "Rank correlations over the 76 domains with T_k, the temperature that the labels of a "
+        f"domain give ([domains.csv]({folder.name}/domains.csv)). A circle: the clean images.\n",
+        f"![T_k against the mean norm of the features of each domain]({folder.name}/norms.png)\n",
+        _markdown(_norm_table(domains)),
         "## All methods\n",
         _how_to_read(f"{len(REPEATS)} repeats", NETWORK_BINS),
         *_tables(methods)[1:],
@@ -175,6 +187,17 @@ def _ece_columns(wide: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns, index=wide.index).reset_index()
 
 
+def _norm_table(domains: pd.DataFrame) -> pd.DataFrame:
+    """Rank correlations with T_k, one row for each network."""
+    records = [
+        (network, *(own["temperature"].corr(own[column], method="spearman")
+                    for column in ("norm", "accuracy")))
+        for network, own in domains.groupby("network", sort=False)
+    ]  # fmt: skip
+    table = pd.DataFrame(records, columns=["network", "mean norm", "accuracy"])
+    return table.assign(**{name: table[name].map("{:+.2f}".format) for name in table.columns[1:]})
+
+
 def _shown(table: pd.DataFrame) -> pd.DataFrame:
     """The table with rounded numbers; the lowest ECE without labels is bold."""
     shown = table.copy()
@@ -204,6 +227,26 @@ def _markdown(table: pd.DataFrame) -> str:
     rows = [list(map(str, table.columns)), ["---"] * len(table.columns)]
     rows += [list(map(str, row)) for row in table.itertuples(index=False)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+
+def _draw_norms(domains: pd.DataFrame, path: Path) -> None:
+    """T_k against the mean norm of the features, one panel for each network."""
+    networks = domains.groupby("network", sort=False)
+    figure, axes = plt.subplots(
+        1, networks.ngroups, figsize=(3.2 * networks.ngroups, 3.2), squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    for axis, (network, own) in zip(axes[0], networks, strict=True):
+        axis.scatter(own["norm"], own["temperature"], s=10, color="#0072b2")
+        clean = own[own["domain"] == CLEAN]
+        axis.scatter(clean["norm"], clean["temperature"], s=60, facecolor="none", edgecolor="black")
+        axis.set_yscale("log")
+        axis.set_xlabel("mean norm of the features")
+        axis.set_title(network, fontsize=10)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0][0].set_ylabel("T_k")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def _draw(methods: dict[str, pd.DataFrame], path: Path) -> None:
