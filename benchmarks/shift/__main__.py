@@ -41,6 +41,7 @@ def main() -> None:
     )  # fmt: skip
     parser.add_argument("--page", type=Path, help="page to write [default: OUT/shift.md]")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    parser.add_argument("--device", default="cpu", help="device on which MD-TS is fitted")
     options = parser.parse_args()
     if bool(options.data) == bool(options.store):
         parser.error("pass --data or --store")
@@ -60,7 +61,7 @@ def main() -> None:
 
 def _scores(cells: list, rows: object, options: argparse.Namespace) -> pd.DataFrame:
     """Scores of all cells. Processes are forked, so that they share the rows of the networks."""
-    score = partial(score_cell, rows=rows, out=options.out)
+    score = partial(score_cell, rows=rows, out=options.out, device=options.device)
     with get_context("fork").Pool(options.jobs) as pool:
         results = list(track(pool.imap_unordered(score, cells), "scoring", total=len(cells)))
     return pd.concat(results, ignore_index=True)

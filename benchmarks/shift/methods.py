@@ -17,12 +17,14 @@ class Method:
     """How a method is made, and for which batches it is scored.
 
     ``batches`` is empty for methods whose predictions do not depend on the other rows: they have
-    one score for all sizes. ``make`` gets the size of the batches.
+    one score for all sizes. ``make`` gets the size of the batches. ``on_device``: the fit gains
+    from a GPU.
     """
 
     make: Callable[[Any], Any]
     batches: tuple[Any, ...] = ()
     features: bool = True
+    on_device: bool = False
 
 
 def _md_ts(**options: Any) -> Any:
@@ -35,8 +37,10 @@ TABLE_METHODS = {
     "vector scaling": Method(lambda size: dc.VectorScaling()),
     "isotonic": Method(lambda size: dc.IsotonicCalibration()),
     "DAC": Method(lambda size: dc.DAC()),
-    "MD-TS": Method(lambda size: _md_ts()),
-    "MD-TS log T": Method(lambda size: _md_ts(head="ridge", target="log", fit_intercept=True)),
+    "MD-TS": Method(lambda size: _md_ts(), on_device=True),
+    "MD-TS log T": Method(
+        lambda size: _md_ts(head="ridge", target="log", fit_intercept=True), on_device=True
+    ),
     "mixture": Method(lambda size: dc.DomainMixtureScaling()),
     "feature TS": Method(lambda size: dc.FeatureTemperatureScaling()),
     # A classifier for each batch: smaller batches would take hours.

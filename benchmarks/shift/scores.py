@@ -37,17 +37,20 @@ def cell_path(cell: Cell, out: Path) -> Path:
     return out / "cells" / f"{cell.name}.csv"
 
 
-def score_cell(cell: Cell, rows: Callable[[Cell], Rows], out: Path) -> pd.DataFrame:
+def score_cell(
+    cell: Cell, rows: Callable[[Cell], Rows], out: Path, device: str = "cpu"
+) -> pd.DataFrame:
     """Scores of one cell, kept in a csv file; one row for each method, batch and domain.
 
-    ``rows`` returns the rows of the fit and the rows that are scored.
+    ``rows`` returns the rows of the fit and the rows that are scored; MD-TS is fitted on the
+    ``device``.
     """
     path = cell_path(cell, out)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         train, test = rows(cell)
         with handle_warnings(lambda message, category: None), _fits_kept():
-            scores = _scores(cell, train, test)
+            scores = _scores(cell, train, test, device)
         scores.insert(0, "data", cell.data)
         scores.insert(1, "partition", cell.partition)
         scores.insert(2, "seed", cell.seed)
@@ -57,7 +60,9 @@ def score_cell(cell: Cell, rows: Callable[[Cell], Rows], out: Path) -> pd.DataFr
     return pd.read_csv(path)
 
 
-def _scores(cell: Cell, train: dc.CalibrationData, test: dc.CalibrationData) -> pd.DataFrame:
+def _scores(
+    cell: Cell, train: dc.CalibrationData, test: dc.CalibrationData, device: str
+) -> pd.DataFrame:
     methods = NETWORK_METHODS if cell.is_network else TABLE_METHODS
     methods = methods if cell.n_ind is None else DRAW_METHODS
     codes, _ = test.domain_codes
@@ -69,7 +74,8 @@ def _scores(cell: Cell, train: dc.CalibrationData, test: dc.CalibrationData) -> 
         fitted = None
         for size in method.batches or (ANY,):
             if fitted is None or name == AUTO:
-                fitted = method.make(size).fit(_rows(method, train))
+                known = _rows(method, train)
+                fitted = method.make(size).fit(known.to(device) if method.on_device else known)
             if name == AUTO:
                 found[name, size] = found[_winner(fitted.best_, size)].assign(covered=np.nan)
                 continue
