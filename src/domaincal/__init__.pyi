@@ -37,6 +37,7 @@ from .data import (
     split_halves as split_halves,
 )
 from .datasets import make_multi_domain as make_multi_domain
+from .deploy import CalibratedDomainClassifier as CalibratedDomainClassifier
 from .errors import (
     DomaincalError as DomaincalError,
     DomaincalWarning as DomaincalWarning,

@@ -26,7 +26,7 @@ from domaincal.calibrators.heads import RegressorMap
 from domaincal.errors import FileFormatError, InputError
 
 FORMAT = "domaincal calibrator"
-VERSION = 3
+VERSION = 4
 
 # Differences of version 1: attributes with another name, and attributes that did not exist.
 _RENAMED_IN_VERSION_2 = {"_guard": "_temperature_target", "_of_logits": "_uses_logits"}
@@ -38,8 +38,16 @@ _NEW_IN_VERSION_3: dict[str, Any] = {"provenance_": None}
 _CLASSES = {cls.__name__: cls for name, cls in METHODS.items() if name != "auto"}
 
 
-def save_calibrator(calibrator: Calibrator, path: str | os.PathLike[str]) -> None:
-    """Write a fitted calibrator; see :meth:`Calibrator.save`."""
+def save_calibrator(
+    calibrator: Calibrator,
+    path: str | os.PathLike[str],
+    sections: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """Write a fitted calibrator; see :meth:`Calibrator.save`.
+
+    ``sections`` are values for other parts of domaincal, by the name of the section: numbers,
+    texts, and arrays of them. The part that writes a section checks it after reading.
+    """
     check_is_fitted(calibrator)
     if Path(path).suffix != ".safetensors":
         raise InputError(f"{path} must end in .safetensors, the only format of calibrators.")
@@ -74,6 +82,10 @@ def save_calibrator(calibrator: Calibrator, path: str | os.PathLike[str]) -> Non
             name: encode(getattr(calibrator, name), name, tensors)
             for name in learned_values(type(calibrator))
         },
+        "sections": {
+            section: {key: encode(value, f"{section}.{key}", tensors) for key, value in of.items()}
+            for section, of in (sections or {}).items()
+        },
     }
     header["sha256"] = checksum(header, tensors)
     # A single metadata entry: safetensors writes several entries in random order.
@@ -105,6 +117,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> loaded.temperature_ == calibrator.temperature_
     True
     """
+    return load_with_sections(path)[0]
+
+
+def load_with_sections(path: str | os.PathLike[str]) -> tuple[Any, dict[str, dict[str, Any]]]:
+    """Load a calibrator, and the sections that were saved with it, by name.
+
+    Files of versions before 4 have no sections.
+    """
     if Path(path).is_dir():
         raise InputError(f"{path} is a folder; pass a file written by calibrator.save(path).")
     if Path(path).suffix != ".safetensors":
@@ -124,7 +144,12 @@ def load(path: str | os.PathLike[str]) -> Any:
         if header.pop("sha256") != checksum(header, tensors):
             raise ValueError("wrong checksum")
         try:
-            return _restore(header, tensors)
+            calibrator = _restore(header, tensors)
+            sections = {
+                name: {key: decode(value, tensors) for key, value in encoded.items()}
+                for name, encoded in header.get("sections", {}).items()
+            }
+            return calibrator, sections
         except InputError as error:  # of a parameter or a name: the file is wrong, not the user
             raise ValueError(str(error).removesuffix(".")) from error
 

@@ -1,0 +1,59 @@
+"""Labels of the rows, and the classes of a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from domaincal._typing import Array
+from domaincal._wording import few
+from domaincal.deploy.model_scores import class_labels, unfrozen
+from domaincal.errors import InputError
+
+
+def check_y(y: Any) -> Array:
+    """1-D array of labels without missing values."""
+    if y is None:
+        raise InputError(
+            "CalibratedDomainClassifier requires y to be passed, but the target y is None; pass "
+            "the label of each row."
+        )
+    labels: Array = column_or_1d(y, warn=True)
+    missing = np.asarray(pd.isna(labels))
+    if missing.any():
+        raise InputError(
+            f"y has no label in row {int(np.argmax(missing))} (Input y contains NaN.); drop the "
+            "row."
+        )
+    check_classification_targets(labels)
+    return labels
+
+
+def classes_of(estimator: Any, n_columns: int) -> Array:
+    """Classes of a fitted estimator; numbers from 0 if it has no ``classes_``."""
+    found = class_labels(estimator)
+    classes = np.arange(n_columns) if found is None else np.asarray(found)
+    if classes.shape != (n_columns,):
+        raise InputError(
+            f"{type(unfrozen(estimator)).__name__} has {len(classes)} classes, but scores with "
+            f"{n_columns} columns; wrap it in a class with predict_proba and classes_."
+        )
+    return classes
+
+
+def class_indices(y: Array, classes: Array) -> Array:
+    """Index of each label in the classes of the model."""
+    indices = pd.Index(classes).get_indexer(pd.Index(y))
+    if (indices < 0).any():
+        row = int(np.argmin(indices))
+        raise InputError(
+            f"y contains {y[row].item() if hasattr(y[row], 'item') else y[row]!r} (row {row}), "
+            f"which the model has never seen; its classes are "
+            f"{few(map(repr, classes.tolist()), 10)}. Drop these rows, or fit a model that knows "
+            "the class."
+        )
+    return np.asarray(indices, np.int64)

@@ -1,0 +1,104 @@
+"""Scores of rows by models that were fitted to other domains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
+from sklearn.utils import _safe_indexing as select_rows
+
+from domaincal._typing import Array, FloatArray, IntArray
+from domaincal._validation.parameters import is_integer
+from domaincal._warnings import warn_caller
+from domaincal._wording import few
+from domaincal.deploy.model_scores import class_labels, model_logits
+from domaincal.errors import DomaincalWarning, InputError
+
+
+def out_of_fold_logits(
+    estimator: Any,
+    X: Any,
+    y: Array,
+    *,
+    classes: Array,
+    domain_codes: IntArray | None,
+    cv: Any,
+    sample_weight: FloatArray | None,
+) -> tuple[FloatArray, Array]:
+    """Logits of each row by a clone of the estimator that was fitted without its fold.
+
+    Returns
+    -------
+    logits : array of shape (n, n_classes)
+        A class that is missing in the training rows of a fold gets the lowest logit of each row.
+    usable : array of bool, shape (n,)
+        False for rows of such a class: the model of their fold could not have predicted it.
+    """
+    logits = np.zeros((len(y), len(classes)))
+    usable = np.ones(len(y), bool)
+    for train, test in _folds(cv, X, y, domain_codes):
+        model = fit_model(clone(estimator), X, y, sample_weight, train)
+        scores = model_logits(model, select_rows(X, test))
+        known = np.isin(classes, class_labels(model))
+        logits[np.ix_(test, np.flatnonzero(known))] = scores
+        logits[np.ix_(test, np.flatnonzero(~known))] = scores.min(axis=1, keepdims=True)
+        usable[test] = np.isin(y[test], classes[known])
+    if not usable.all():
+        rare = np.unique(y[~usable]).tolist()
+        warn_caller(
+            f"{(~usable).sum()} rows of the classes {few(map(repr, rare))} do not take part in the "
+            "calibration, because these classes occur in one fold only; use fewer folds, or a "
+            "splitter that spreads them.",
+            DomaincalWarning,
+        )
+    return logits, usable
+
+
+def fit_model(
+    estimator: Any, X: Any, y: Array, sample_weight: FloatArray | None, rows: Array | None = None
+) -> Any:
+    """Fit an estimator to some of the rows, or to all."""
+    weights = {}
+    if sample_weight is not None:
+        weights["sample_weight"] = sample_weight if rows is None else sample_weight[rows]
+    if rows is None:
+        return estimator.fit(X, y, **weights)
+    return estimator.fit(select_rows(X, rows), y[rows], **weights)
+
+
+def _folds(
+    cv: Any, X: Any, y: Array, domain_codes: IntArray | None
+) -> list[tuple[IntArray, IntArray]]:
+    """Training and test rows of each fold; every row is tested once."""
+    splitter = _splitter(cv, y, domain_codes)
+    folds = list(splitter.split(X, y, groups=domain_codes))
+    times_tested = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(y))
+    if (times_tested != 1).any():
+        row = int(np.argmax(times_tested != 1))
+        raise InputError(
+            f"cv={cv!r} must test every row once, but tests row {row} {times_tested[row]} times; "
+            "use a splitter such as GroupKFold."
+        )
+    return folds
+
+
+def _splitter(cv: Any, y: Array, domain_codes: IntArray | None) -> Any:
+    """Splitter of a number of folds: whole domains, or classes in equal shares without domains."""
+    if not is_integer(cv):
+        return check_cv(cv, y, classifier=True)
+    if cv < 2:
+        raise InputError(f"cv must be at least 2 folds, got {cv}; use None for a fitted estimator.")
+    if domain_codes is None:
+        return StratifiedKFold(int(cv))
+    n_domains = len(np.unique(domain_codes))
+    if n_domains < cv:
+        raise InputError(
+            f"cv={cv} folds need at least {cv} domains, because a domain is never split, but there "
+            f"are {n_domains}; use cv={n_domains}."
+            if n_domains > 1
+            else f"cv={cv} folds need at least {cv} domains, but there is 1; leave out domains to "
+            "split the rows, or fit the estimator yourself and use cv=None."
+        )
+    return GroupKFold(int(cv))
