@@ -10,13 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import get_tags
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from domaincal._specs import Spec
 from domaincal._typing import Array, ArrayLike, FloatArray
@@ -29,8 +25,8 @@ from domaincal.data.batches import BatchSize
 from domaincal.deploy.class_labels import check_y, class_indices, classes_of
 from domaincal.deploy.classifier_features import FeatureMap, learn_features
 from domaincal.deploy.classifier_file import load_classifier_parts, save_classifier
-from domaincal.deploy.model_scores import class_labels, model_logits, unfrozen
-from domaincal.deploy.out_of_fold import fit_model, out_of_fold_logits
+from domaincal.deploy.model_scores import ModelScores, class_labels, model_scores, unfrozen
+from domaincal.deploy.out_of_fold import fit_model, out_of_fold_scores
 from domaincal.errors import InputError
 
 
@@ -46,7 +42,8 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     hospital, a site, a client or a person.
 
     The scores of the model are the margins of LightGBM and XGBoost; else ``decision_function``;
-    else the logarithm of ``predict_proba``, where probabilities below 1e-12 count as 1e-12.
+    else the logarithm of ``predict_proba``, where probabilities below ``probability_floor_`` count
+    as that floor.
 
     Parameters
     ----------
@@ -80,6 +77,10 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         scores of all candidates.
     classes_ : array of shape (n_classes,)
         The class of each column of ``predict_proba``.
+    probability_floor_ : float or None
+        Floor of the probabilities of the estimator: 1e-12; if it predicted zeros in the fit, half
+        of its smallest positive probability, if that is more. None for margins and decision
+        functions.
     n_features_in_ : int
         Number of columns of X in the fit, if X has columns.
     feature_names_in_ : array of str
@@ -107,6 +108,7 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     estimator_: Any
     calibrator_: Any
     classes_: Array
+    probability_floor_: float | None
     _feature_map: FeatureMap | None
 
     def __init__(
@@ -152,7 +154,7 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         """
         calibrator = self._new_calibrator()
         labels = check_y(y)
-        check_consistent_length(X, labels)
+        X, _ = indexable(X, labels)
         validate_data(self, X, skip_check_array=True)
         weight = check_sample_weight(sample_weight, n_rows=len(labels))
         codes = None
@@ -161,17 +163,18 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         usable = np.ones(len(labels), bool)
         if self.cv is None:
             self.estimator_ = self._fitted_estimator()
-            logits = model_logits(self.estimator_, X)
-            self.classes_ = classes_of(self.estimator_, logits.shape[1])
+            scores = model_scores(self.estimator_, X)
+            self.classes_ = classes_of(self.estimator_, scores.values.shape[1])
         else:
             self.estimator_ = fit_model(clone(self.estimator), X, labels, weight)
             self.classes_ = np.asarray(class_labels(self.estimator_))
-            logits, usable = out_of_fold_logits(
+            scores, usable = out_of_fold_scores(
                 self.estimator, X, labels, classes=self.classes_, domain_codes=codes, cv=self.cv,
                 sample_weight=weight,
             )  # fmt: skip
+        self.probability_floor_ = scores.floor()
         self._feature_map = learn_features(self.features, X)
-        rows = self._rows(logits, X, labels, domains).select(usable)
+        rows = self._rows(scores, X, labels, domains).select(usable)
         calibrator.fit(rows, sample_weight=None if weight is None else weight[usable])
         self.calibrator_ = getattr(calibrator, "best_", calibrator)
         return self
@@ -189,7 +192,7 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         array of shape (n,)
         """
         self._check_columns(X)
-        predicted: Array = self.classes_[model_logits(self.estimator_, X).argmax(axis=1)]
+        predicted: Array = self.classes_[model_scores(self.estimator_, X).values.argmax(axis=1)]
         return predicted
 
     def predict_proba(self, X: Any, *, domains: ArrayLike | None = None) -> Array:
@@ -244,8 +247,8 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         CalibrationData
         """
         self._check_columns(X)
-        logits = model_logits(self.estimator_, X)
-        return self._rows(logits, X, None if y is None else check_y(y), domains)
+        scores = model_scores(self.estimator_, X)
+        return self._rows(scores, X, None if y is None else check_y(y), domains)
 
     def save(
         self,
@@ -305,6 +308,7 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         model.estimator_ = estimator
         model.calibrator_ = parts.calibrator
         model.classes_ = parts.classes
+        model.probability_floor_ = parts.probability_floor
         model._feature_map = parts.feature_map
         if parts.n_columns is not None:
             model.n_features_in_ = parts.n_columns
@@ -334,8 +338,6 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def _fitted_estimator(self) -> Any:
         """The estimator, which must be fitted."""
-        if isinstance(self.estimator, type):
-            raise InputError(f"estimator is the class {self.estimator.__name__}; pass an instance.")
         if isinstance(unfrozen(self.estimator), BaseEstimator):
             try:
                 check_is_fitted(self.estimator)
@@ -352,18 +354,19 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         try:
             validate_data(self, X, skip_check_array=True, reset=False)
         except ValueError as error:
-            raise InputError(
-                f"{str(error).rstrip()} Pass X with the columns of the fit, in the same order."
-            ) from error
+            cure = "Pass X with the columns of the fit, in the same order"
+            if np.ndim(X) == 1:
+                cure = "Reshape your data to two dimensions, such as X.reshape(1, -1) for one row"
+            raise InputError(f"{str(error).rstrip(' .')}. {cure}.") from error
 
-    def _rows(self, logits: FloatArray, X: Any, y: Array | None, domains: Any) -> CalibrationData:
+    def _rows(self, scores: ModelScores, X: Any, y: Array | None, domains: Any) -> CalibrationData:
         """Rows for the calibrator."""
         features = None if self._feature_map is None else self._feature_map.transform(X)
         names = None
         if not np.array_equal(self.classes_, np.arange(len(self.classes_))):
             names = tuple(map(str, self.classes_.tolist()))
         return CalibrationData(
-            logits,
+            scores.logits(self.probability_floor_),
             labels=None if y is None else class_indices(y, self.classes_),
             features=features,
             domains=domains,

@@ -24,10 +24,14 @@ def check_y(y: Any) -> Array:
         )
     labels: Array = column_or_1d(y, warn=True)
     missing = np.asarray(pd.isna(labels))
+    found = "NaN"
+    if labels.dtype.kind == "f" and not missing.any():
+        missing = ~np.isfinite(labels)
+        found = f"infinity or a value too large for {labels.dtype!r}"
     if missing.any():
         raise InputError(
-            f"y has no label in row {int(np.argmax(missing))} (Input y contains NaN.); drop the "
-            "row."
+            f"y has no label in row {int(np.argmax(missing))} (Input y contains {found}.); drop "
+            "the row."
         )
     check_classification_targets(labels)
     return labels

@@ -36,6 +36,7 @@ class ClassifierParts:
     columns : list of str or None
         Names of the columns of X.
     n_columns : int or None
+    probability_floor : float or None
     feature_map : FeatureMap or None
     is_numeric : bool
         Whether the features are the numeric columns of X.
@@ -45,6 +46,7 @@ class ClassifierParts:
     classes: Array
     columns: list[str] | None
     n_columns: int | None
+    probability_floor: float | None
     feature_map: FeatureMap | None
     is_numeric: bool
 
@@ -67,6 +69,7 @@ def save_classifier(
         "class_kind": model.classes_.dtype.kind,
         "columns": None if names is None else [str(name) for name in names],
         "n_columns": getattr(model, "n_features_in_", None),
+        "probability_floor": model.probability_floor_,
         "features": kind,
         **numbers,
     }
@@ -106,8 +109,8 @@ def load_classifier_parts(
     if kind == "numeric":
         feature_map = NumericColumns(section["positions"], section["medians"])
     return ClassifierParts(
-        calibrator, section["classes"], section["columns"], section["n_columns"], feature_map,
-        kind == "numeric",
+        calibrator, section["classes"], section["columns"], section["n_columns"],
+        section["probability_floor"], feature_map, kind == "numeric",
     )  # fmt: skip
 
 
@@ -138,6 +141,9 @@ def _checked_section(section: Mapping[str, Any], n_classes: int) -> dict[str, An
         texts = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
         if not texts or len(columns) != n_columns:
             raise ValueError("columns are not one text for each column")
+    floor = found["probability_floor"]
+    if floor is not None and not (isinstance(floor, float) and 0.0 < floor < 1.0):
+        raise ValueError(f"probability_floor is {floor!r}")
     if found["features"] not in ("numeric", "given", None):
         raise ValueError(f"features are {found['features']!r}")
     if found["features"] == "numeric":

@@ -1,7 +1,8 @@
-"""Logits of a fitted classifier: its margins, decision function or log-probabilities."""
+"""Scores of a fitted classifier: its margins, decision function or probabilities."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from domaincal._typing import Array, FloatArray
+from domaincal._validation import check_probabilities
 from domaincal.data import logits_from_probabilities, logits_from_scores
 from domaincal.errors import InputError
 
@@ -16,24 +18,66 @@ from domaincal.errors import InputError
 _MARGIN_KEYWORDS = {"lightgbm": "raw_score", "xgboost": "output_margin"}
 
 
-def model_logits(estimator: Any, X: Any) -> FloatArray:
-    """Logits of each row, one column for each class of the estimator.
+#: Smallest floor of probabilities: below it, their logarithm depends on rounding.
+SMALLEST_FLOOR = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class ModelScores:
+    """Scores of each row, one column for each class.
+
+    Attributes
+    ----------
+    values : array of shape (n, n_classes)
+    are_probabilities : bool
+        Whether they are probabilities. Other scores are used as logits.
+    """
+
+    values: FloatArray
+    are_probabilities: bool
+
+    def floor(self) -> float | None:
+        """Probability in place of smaller ones, whose logarithms are far too low; None for logits.
+
+        A forest of 100 trees predicts 0 for what may well be 0.004. If there are zeros, the floor
+        is half of the smallest positive probability.
+
+        Examples
+        --------
+        >>> ModelScores(np.array([[0.0, 1.0], [0.02, 0.98]]), are_probabilities=True).floor()
+        0.01
+        """
+        if not self.are_probabilities:
+            return None
+        positive = self.values > 0.0
+        if positive.all() or not positive.any():
+            return SMALLEST_FLOOR
+        return max(SMALLEST_FLOOR, float(self.values[positive].min()) / 2.0)
+
+    def logits(self, floor: float | None) -> FloatArray:
+        """The scores as logits; probabilities below ``floor`` count as the floor."""
+        if not self.are_probabilities:
+            return self.values
+        return logits_from_probabilities(self.values, floor=floor or SMALLEST_FLOOR)
+
+
+def model_scores(estimator: Any, X: Any) -> ModelScores:
+    """Scores of each row.
 
     They are, in this order: the margins of LightGBM and XGBoost models; ``decision_function(X)``;
-    the logarithm of ``predict_proba(X)`` with a floor of 1e-12. Scores of shape (n,) are log-odds
-    of the second class.
+    ``predict_proba(X)``. Scores of shape (n,) are log-odds of the second class.
     """
     estimator = unfrozen(estimator)
     margins = _margins(estimator, X)
     if margins is not None:
-        return _two_dimensional(margins)
-    n_classes = None if class_labels(estimator) is None else len(class_labels(estimator))
+        return ModelScores(_two_dimensional(margins), are_probabilities=False)
+    classes = class_labels(estimator)
     if hasattr(estimator, "decision_function") and not _compares_pairs(estimator):
         scores = _two_dimensional(estimator.decision_function(X))
-        if n_classes is None or scores.shape[1] == n_classes:
-            return scores
+        if classes is None or scores.shape[1] == len(classes):
+            return ModelScores(scores, are_probabilities=False)
     if hasattr(estimator, "predict_proba"):
-        return _logits_from_predicted(estimator.predict_proba(X), estimator)
+        return ModelScores(_probabilities(estimator, X), are_probabilities=True)
     raise InputError(
         f"{type(estimator).__name__} gives no score for each class: it has no predict_proba, and "
         "no decision_function with one column for each class; use another estimator, or set "
@@ -81,14 +125,16 @@ def _two_dimensional(scores: Any) -> FloatArray:
     return np.asarray(scores, np.float64)
 
 
-def _logits_from_predicted(probabilities: Any, estimator: Any) -> FloatArray:
-    if isinstance(probabilities, list):
+def _probabilities(estimator: Any, X: Any) -> FloatArray:
+    """Probabilities by ``predict_proba``."""
+    found = estimator.predict_proba(X)
+    if isinstance(found, list):
         raise InputError(
             f"{type(estimator).__name__} predicts several outputs; calibrate one classifier for "
             "each output."
         )
     try:
-        return logits_from_probabilities(probabilities)
+        return check_probabilities(found, tolerance=0.02).astype(np.float64)
     except InputError as error:
         raise InputError(
             f"predict_proba of {type(estimator).__name__} does not return probabilities: {error}"

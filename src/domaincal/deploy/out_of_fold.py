@@ -13,11 +13,11 @@ from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation.parameters import is_integer
 from domaincal._warnings import warn_caller
 from domaincal._wording import few
-from domaincal.deploy.model_scores import class_labels, model_logits
+from domaincal.deploy.model_scores import ModelScores, class_labels, model_scores
 from domaincal.errors import DomaincalWarning, InputError
 
 
-def out_of_fold_logits(
+def out_of_fold_scores(
     estimator: Any,
     X: Any,
     y: Array,
@@ -26,24 +26,28 @@ def out_of_fold_logits(
     domain_codes: IntArray | None,
     cv: Any,
     sample_weight: FloatArray | None,
-) -> tuple[FloatArray, Array]:
-    """Logits of each row by a clone of the estimator that was fitted without its fold.
+) -> tuple[ModelScores, Array]:
+    """Scores of each row by a clone of the estimator that was fitted without its fold.
 
     Returns
     -------
-    logits : array of shape (n, n_classes)
-        A class that is missing in the training rows of a fold gets the lowest logit of each row.
+    scores : ModelScores
+        A class that is missing in the training rows of a fold has probability 0, or the lowest
+        score of each row.
     usable : array of bool, shape (n,)
         False for rows of such a class: the model of their fold could not have predicted it.
     """
-    logits = np.zeros((len(y), len(classes)))
+    values = np.zeros((len(y), len(classes)))
     usable = np.ones(len(y), bool)
+    are_probabilities = False
     for train, test in _folds(cv, X, y, domain_codes):
         model = fit_model(clone(estimator), X, y, sample_weight, train)
-        scores = model_logits(model, select_rows(X, test))
+        scores = model_scores(model, select_rows(X, test))
+        are_probabilities = scores.are_probabilities
         known = np.isin(classes, class_labels(model))
-        logits[np.ix_(test, np.flatnonzero(known))] = scores
-        logits[np.ix_(test, np.flatnonzero(~known))] = scores.min(axis=1, keepdims=True)
+        missing = 0.0 if are_probabilities else scores.values.min(axis=1, keepdims=True)
+        values[np.ix_(test, np.flatnonzero(~known))] = missing
+        values[np.ix_(test, np.flatnonzero(known))] = scores.values
         usable[test] = np.isin(y[test], classes[known])
     if not usable.all():
         rare = np.unique(y[~usable]).tolist()
@@ -53,7 +57,7 @@ def out_of_fold_logits(
             "splitter that spreads them.",
             DomaincalWarning,
         )
-    return logits, usable
+    return ModelScores(values, are_probabilities), usable
 
 
 def fit_model(
@@ -73,7 +77,7 @@ def _folds(
 ) -> list[tuple[IntArray, IntArray]]:
     """Training and test rows of each fold; every row is tested once."""
     splitter = _splitter(cv, y, domain_codes)
-    folds = list(splitter.split(X, y, groups=domain_codes))
+    folds = list(splitter.split(X, y, domain_codes if _uses_groups(splitter) else None))
     times_tested = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(y))
     if (times_tested != 1).any():
         row = int(np.argmax(times_tested != 1))
@@ -82,6 +86,13 @@ def _folds(
             "use a splitter such as GroupKFold."
         )
     return folds
+
+
+def _uses_groups(splitter: Any) -> bool:
+    """Whether a splitter asks for groups; others of scikit-learn warn if they get them."""
+    if not hasattr(splitter, "get_metadata_routing"):
+        return True
+    return "groups" in splitter.get_metadata_routing().split.requests
 
 
 def _splitter(cv: Any, y: Array, domain_codes: IntArray | None) -> Any:
