@@ -33,7 +33,23 @@ N_UNSEEN = 10
 FOLDS = 5
 N_BINS = 20
 BATCH = 100
-COMMAND = "python -m benchmarks.classifiers FOLDER/wisdm/wisdm_watch_accel.csv.gz PAGE"
+INTRODUCTION = f"""# Classifiers on people they never saw
+
+WISDM: 18 activities, 91 measurements of a watch, 50 people
+([what the data are](../../examples/wisdm.py)). For each of {len(SEEDS)} seeds, {N_UNSEEN} people
+are unseen. A model is fitted to the other people and calibrated by its scores out of fold, in
+{FOLDS} folds of whole people: by scikit-learn's `CalibratedClassifierCV(ensemble=False)`, and by
+`CalibratedDomainClassifier`. Models and folds are the same for all methods. `auto` chooses a method
+by left-out people; with batches, unlabelled rows of one person are predicted together.
+
+Each number is a mean over the unseen people: the ECE with {N_BINS} bins and the distance of mean
+confidence and accuracy (gap), both in %, and the NLL. LightGBM and the random forest have their
+default parameters. Made by
+
+```sh
+python -m benchmarks.classifiers FOLDER/wisdm/wisdm_watch_accel.csv.gz docs/results/classifiers.md
+```
+"""
 
 
 class _FittedOnce:
@@ -67,6 +83,7 @@ class People:
     person: pd.Series
 
     def select(self, rows: np.ndarray) -> "People":
+        """Rows of a mask."""
         return People(self.X[rows], self.y[rows], self.person[rows])
 
 
@@ -143,18 +160,7 @@ def measure(people: People) -> pd.DataFrame:
 
 def write_page(results: pd.DataFrame, path: Path) -> None:
     """The page of the results."""
-    lines = [
-        "# Classifiers on people they never saw", "",
-        "WISDM: 18 activities, 91 measurements of a watch, 50 people "
-        "([what the data are](../../examples/wisdm.py)). For each of 5 seeds, 10 people are unseen. A "
-        "model is fitted to the other 40 and calibrated by its scores out of fold, in 5 folds of whole "
-        "people, once by scikit-learn's `CalibratedClassifierCV(ensemble=False)` and once by "
-        "`CalibratedDomainClassifier`. Models and folds are the same for all methods. `auto` chooses a "
-        "method by left-out people; with batches, unlabelled rows of one person are predicted "
-        f"together. Each number is a mean over the unseen people: ECE with {N_BINS} bins, the distance "
-        "of mean confidence and accuracy (gap), both in points of percent, and the NLL.", "",
-        f"Made by `{COMMAND}` (LightGBM and random forest with their default parameters).", "",
-    ]  # fmt: skip
+    lines = [INTRODUCTION]
     for title, of_model in results.groupby("model", sort=False):
         accuracy = 100 * of_model["accuracy"].mean()
         seeds = " | ".join(f"ECE, seed {seed}" for seed in SEEDS)

@@ -393,6 +393,7 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if hasattr(self.estimator, "__sklearn_tags__"):
-            tags.input_tags = get_tags(self.estimator).input_tags
+        estimator = unfrozen(self.estimator)
+        if hasattr(estimator, "__sklearn_tags__"):  # lightgbm.Booster has none
+            tags.input_tags = get_tags(estimator).input_tags
         return tags
