@@ -26,6 +26,15 @@ class Scores:
         return np.asarray(X, float) @ np.array([[1.0, -1.0, 0.0], [0.5, 0.5, -1.0]])
 
 
+def animals():
+    """X with names of columns, labels and domains, for a classifier with :class:`Scores`."""
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.normal(size=(120, 2)), columns=["width", "height"])
+    noise = np.repeat([0.3, 0.6, 1.2], 40)[:, None] * random.gumbel(size=(120, 3))
+    y = Scores.classes_[np.argmax(Scores().decision_function(X) + noise, axis=1)]
+    return X, y, np.repeat(["day", "dusk", "night"], 40)
+
+
 _MD_TS = dc.MultiDomainTemperatureScaling
 MODELS = {
     "msp": dc.MaxSoftmax(),
@@ -70,10 +79,9 @@ def main(folder: Path) -> None:
     for name, model in MODELS.items():
         model.fit(data).save(folder / f"{name}.safetensors")
         expected[name] = model.predict_confidence(data)
-    columns = pd.DataFrame(data.features, columns=data.feature_names)
-    labels = np.array(data.class_names)[data.labels]
+    X, y, domains = animals()
     classifier = dc.CalibratedDomainClassifier(Scores(), _MD_TS(target="log"))
-    classifier.fit(columns, labels, domains=data.domains)
+    classifier.fit(X, y, domains=domains)
     classifier.save(folder / "classifier.safetensors", estimator_file=folder / "scores.csv")
     expected["classifier"] = classifier.calibrator_.predict_confidence(data)
     np.savez(folder / "expected.npz", **expected)

@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 
 import domaincal as dc
-from archives.make import Scores
+from archives.make import Scores, animals
 from crafted_models import read_model
 from domaincal.calibrators.files import model_file
 from domaincal.calibrators.files.registry import METHODS
@@ -120,11 +119,9 @@ def test_models_of_earlier_versions_give_the_same_confidences(path):
     "path", [p for p in MODELS if p.stem == "classifier"], ids=lambda p: p.parent.name
 )
 def test_classifiers_of_earlier_versions_can_be_loaded(path):
-    made, _ = dc.make_multi_domain(3, 40, 3, 2, random_state=0)  # as in make.py
-    X = pd.DataFrame(made.features, columns=["width", "height"])
+    X, y, domains = animals()
     model = dc.CalibratedDomainClassifier.load(
         path, Scores(), estimator_file=path.with_name("scores.csv")
     )
-    labels = np.array(["ant", "bee", "cat"])[made.labels]
-    refitted = clone(model).fit(X, labels, domains=made.domains)
+    refitted = clone(model).fit(X, y, domains=domains)
     np.testing.assert_allclose(model.predict_proba(X), refitted.predict_proba(X), rtol=1e-6)
