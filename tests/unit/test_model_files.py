@@ -104,7 +104,7 @@ def test_the_header_holds_format_version_class_and_parameters(fitted, tmp_path):
         header = json.loads(file.metadata()["domaincal"])
         assert "head_.coef" in file.keys()  # noqa: SIM118
     assert header["format"] == "domaincal calibrator"
-    assert header["version"] == 3
+    assert header["version"] == 4
     assert header["written_by"] == f"domaincal {dc.__version__}"
     assert header["class"] == "MultiDomainTemperatureScaling"
     assert header["parameters"]["head"] == "ridge"
@@ -144,8 +144,8 @@ def _rewrite(path, change):
     ("change", "message"),
     [
         (
-            lambda h, t: h.update(version=4),
-            r"has format version 4 .*reads versions up to 3; upgrade domaincal",
+            lambda h, t: h.update(version=5),
+            r"has format version 5 .*reads versions up to 4; upgrade domaincal",
         ),
         (lambda h, t: h.update(version="x"), "version 'x'"),
         (lambda h, t: h.update(version=0), "version 0"),
