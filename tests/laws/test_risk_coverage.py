@@ -137,6 +137,13 @@ def test_the_interval_inverts_exact_tests(n, target):
         assert row["coverage_at_high"] == 0.0
 
 
+def test_a_few_errors_among_the_most_confident_rows_are_forgiven():
+    """At an accuracy of 0.8 and a tail of 5%, 14 hits suffice, or 42 rows with 3 errors."""
+    hits = np.arange(1000) >= 3
+    row = dc.risk_coverage(np.linspace(1, 0, 1000), hits).threshold_for(0.8, level=0.9).iloc[0]
+    assert row["coverage_at_high"] == 1.0
+
+
 @pytest.mark.parametrize("rising", [False, True])
 def test_the_upper_end_is_rarely_too_low(rising):
     """Also if the accuracy is just below the target everywhere, where many looks mislead."""
