@@ -184,8 +184,8 @@ class RiskCoverage:
         Use ``threshold`` to describe these rows, and ``high`` to decide about new ones.
 
         ``threshold`` is chosen with the rows on which its accuracy is measured. It promises nothing
-        for new rows: their accuracy was below the target in about half of all simulated data sets.
-        The lower limit of the accuracy was above the accuracy of new rows in 1 to 3% of them (2.5%
+        for new rows: their accuracy was below the target in about half of the simulated data sets.
+        The lower limit of the accuracy was above the accuracy of new rows in 1 to 4% of them (2.5%
         for a threshold fixed beforehand).
 
         ``high`` promises that the accuracy of new rows with the confidences of the rows kept there
