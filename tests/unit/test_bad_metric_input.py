@@ -181,7 +181,9 @@ def test_thresholds_accuracies_and_levels_are_shares():
     for accuracy in (0.0, 1.01, 95, np.nan, "0.95", True):
         with pytest.raises(dc.errors.InputError, match=r"accuracy must be a number > 0 and <= 1"):
             found.threshold_for(accuracy)
-    for threshold in (-0.1, 1.1, np.nan, None):
+    with pytest.raises(dc.errors.InputError, match=r"threshold is NaN.*a lower accuracy"):
+        found.at(found.threshold_for(0.99)["high"].item())
+    for threshold in (-0.1, 1.1, "0.9", None):
         with pytest.raises(dc.errors.InputError, match=r"threshold must be a number >= 0 and <= 1"):
             found.at(threshold)
     for level in (0.0, 1.0, 95):
