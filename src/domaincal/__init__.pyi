@@ -71,4 +71,5 @@ from .metrics import (
     negative_log_likelihood as negative_log_likelihood,
     per_domain as per_domain,
     reliability_curve as reliability_curve,
+    risk_coverage as risk_coverage,
 )

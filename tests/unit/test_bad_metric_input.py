@@ -156,3 +156,37 @@ def test_numbers_of_any_length_are_refused():
             dc.make_multi_domain(noise=value)
         with pytest.raises(dc.errors.InputError, match="confidences must be an array of real"):
             dc.metrics.confidence_calibration_error([value], [1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0.5, 1.5], [1, 0]), r"confidences contains 1.5 \(row 1\)"),
+        (([0.5, 0.5], [1, 2]), r"hits contains 2"),
+        (([0.5, 0.5], [1]), r"hits has 1 rows"),
+        (([0.5, 0.5], [1, 0], ["a"]), r"domains has 1 rows"),
+        (([0.5, 0.5], [1, 0], ["a", None]), r"domains has no value in row 1"),
+        (([0.5, 0.5], [1, 0], ["a", "all"]), r"domains contains 'all'.*rename that domain"),
+        (([], []), r"confidences is empty"),
+    ],
+)
+def test_risk_coverage_refuses_invalid_rows(arguments, message):
+    with pytest.raises(dc.errors.InputError, match=message):
+        dc.risk_coverage(*arguments)
+
+
+def test_thresholds_accuracies_and_levels_are_shares():
+    found = dc.risk_coverage([0.5, 0.9], [0, 1])
+    found.at(0), found.at(1.0), found.threshold_for(1)
+    for accuracy in (0.0, 1.01, 95, np.nan, "0.95", True):
+        with pytest.raises(dc.errors.InputError, match=r"accuracy must be a number > 0 and <= 1"):
+            found.threshold_for(accuracy)
+    with pytest.raises(dc.errors.InputError, match=r"threshold is NaN.*a lower accuracy"):
+        found.at(found.threshold_for(0.99)["high"].item())
+    for threshold in (-0.1, 1.1, "0.9", None):
+        with pytest.raises(dc.errors.InputError, match=r"threshold must be a number >= 0 and <= 1"):
+            found.at(threshold)
+    for level in (0.0, 1.0, 95):
+        for call in (lambda: found.at(0.5, level=level), lambda: found.threshold_for(level=level)):  # noqa: B023
+            with pytest.raises(dc.errors.InputError, match=r"level must be a number > 0 and < 1"):
+                call()

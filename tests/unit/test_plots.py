@@ -25,6 +25,8 @@ TABLE = dc.evaluate_split(METHODS, DATA, ood="domain-[24]")
 MD_TS = fit(dc.MultiDomainTemperatureScaling(), DATA)
 CURVE = dc.reliability_curve(probabilities(MD_TS, DATA), DATA.labels, n_bins=10)
 TEMPERATURES = dc.temperature_table(MD_TS, DATA)
+HITS = DATA.logits.argmax(axis=1) == DATA.labels
+RISKS = dc.risk_coverage(probabilities(MD_TS, DATA).max(axis=1), HITS, DATA.domains)
 
 PLOTS = {
     "reliability": lambda ax=None: dc.plots.plot_reliability(CURVE, ax=ax, label="MD-TS"),
@@ -32,6 +34,7 @@ PLOTS = {
     "scatter": lambda ax=None: dc.plots.plot_method_scatter(TABLE, "TS", "MD-TS", ax=ax),
     "accuracy": lambda ax=None: dc.plots.plot_accuracy_prediction(TABLE, ax=ax),
     "temperatures": lambda ax=None: dc.plots.plot_temperatures(TEMPERATURES, ax=ax),
+    "risk": lambda ax=None: dc.plots.plot_risk_coverage(RISKS, ax=ax),
 }
 
 
@@ -155,6 +158,26 @@ def test_repeated_rows_of_a_domain_are_averaged():
     assert ax.get_legend().get_texts()[0].get_text() == "TS (MAE 10.00%)"
 
 
+def test_risk_coverage_draws_each_domain_and_all_rows():
+    lines = dc.plots.plot_risk_coverage(RISKS).get_lines()
+    assert len(lines) == len(RISKS.curves) == 7
+    for line, curve in zip(lines, RISKS.curves.values(), strict=True):
+        drawn = curve.kept >= 10
+        expected = 100 * np.column_stack([curve.coverage, curve.risk])[drawn]
+        np.testing.assert_allclose(np.column_stack(line.get_data()), expected)
+    assert len({line.get_color() for line in lines}) == 7
+    assert lines[-1].get_label() == f"all rows (area {100 * RISKS.curves['all'].area:.2f}%)"
+
+
+@pytest.mark.parametrize(("n_domains", "n_entries"), [(0, 1), (1, 1), (6, 7), (7, 2), (48, 2)])
+def test_many_risk_curves_share_an_entry_of_the_legend(n_domains, n_entries):
+    domains = np.arange(len(DATA)) % n_domains if n_domains else None
+    ax = dc.plots.plot_risk_coverage(
+        dc.risk_coverage(MD_TS.predict_confidence(DATA), HITS, domains)
+    )
+    assert len(ax.get_legend().get_texts()) == n_entries
+
+
 def test_a_method_has_the_same_style_in_every_figure():
     alone, among = method_styles(["MD-TS"]), method_styles(["MSP", "mine", "MD-TS", "TS", "yours"])
     assert alone["MD-TS"] == among["MD-TS"]
@@ -209,13 +232,14 @@ def test_names_are_drawn_as_they_are(tmp_path):
         dc.plots.plot_method_scatter(table, second, first),
         dc.plots.plot_reliability(CURVE, label=first),
         dc.plots.plot_temperatures(kinds),
+        dc.plots.plot_risk_coverage(dc.risk_coverage(np.ones(len(DATA)), HITS, domains)),
     ]
     for ax in drawings:
         ax.figure.savefig(tmp_path / "figure.svg")
         ElementTree.parse(tmp_path / "figure.svg")  # no control characters
         texts = [text.get_text() for text in ax.findobj(matplotlib.text.Text)]
         assert not any(map(matplotlib.cbook.is_math_text, texts))
-    for ax, n_entries in zip(drawings, (4, 4, 1, 1, 3, 4), strict=True):
+    for ax, n_entries in zip(drawings, (4, 4, 1, 1, 3, 4, 5), strict=True):
         assert len(ax.get_legend().get_texts()) == n_entries
     assert drawings[2].get_xlabel().replace("\\", "") == f"{first}: ECE in %"
 
@@ -236,6 +260,10 @@ def test_names_are_drawn_as_they_are(tmp_path):
         ),
         (lambda: dc.plots.plot_accuracy_prediction(TABLE, methods=("X",)), "choose from MSP, TS"),
         (lambda: dc.plots.plot_accuracy_prediction(3), "results table"),
+        (
+            lambda: dc.plots.plot_risk_coverage(RISKS.curves),
+            "curves must be a RiskCoverage, got dict",
+        ),
         (lambda: dc.plots.plot_temperatures(TABLE), "make it with domaincal.temperature_table"),
         (lambda: dc.plots.plot_temperatures(TEMPERATURES[:0]), "table is empty"),
         (

@@ -32,14 +32,26 @@ def check_n_bins(n_bins: Any) -> int:
     return check_count(n_bins, "n_bins", maximum=MAX_BINS)
 
 
-def check_number(value: Any, name: str, *, low: float, high: float, closed: bool = False) -> float:
-    """Check a number between ``low`` and ``high``; ``closed`` allows ``low`` itself."""
+def check_number(
+    value: Any,
+    name: str,
+    *,
+    low: float,
+    high: float,
+    closed: bool = False,
+    closed_above: bool = False,
+) -> float:
+    """Check a number between ``low`` and ``high``.
+
+    ``closed`` allows ``low`` itself, ``closed_above`` allows ``high`` itself.
+    """
     real = is_integer(value) or isinstance(value, float | np.floating)
     real = real and value <= sys.float_info.max
-    if not real or not (low < value < high or (closed and value == low)):
+    at_end = real and ((closed and value == low) or (closed_above and value == high))
+    if not real or not (low < value < high or at_end):
         raise InputError(
-            f"{name} must be a number {'>=' if closed else '>'} {low:g} and < {high:g}, got "
-            f"{_shown(value)}."
+            f"{name} must be a number {'>=' if closed else '>'} {low:g} and "
+            f"{'<=' if closed_above else '<'} {high:g}, got {_shown(value)}."
         )
     return float(value)
 

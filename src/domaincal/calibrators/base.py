@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from domaincal._notebook_view import notebook_view
 from domaincal._tensors import convert_like, host_array, on_device
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import (
@@ -29,7 +30,6 @@ from domaincal.calibrators.inputs import (
     order_features,
     unpack_arguments,
 )
-from domaincal.calibrators.notebook_view import notebook_view
 from domaincal.calibrators.predictions import Predictions, RowScores, proper_scores
 from domaincal.calibrators.softmax import confidences_at, probabilities_at
 from domaincal.data import CalibrationData

@@ -13,8 +13,8 @@ from domaincal._validation import check_domains
 from domaincal._warnings import warn_caller
 from domaincal._wording import few
 from domaincal.calibrators.base import TemperatureCalibrator
+from domaincal.calibrators.drawings import draw_temperatures
 from domaincal.calibrators.inputs import TrainingRows
-from domaincal.calibrators.notebook_view import draw_temperatures
 from domaincal.calibrators.temperature import bound_reasons, fit_pooled_temperature
 from domaincal.errors import BoundaryWarning, InputError, SmallDomainWarning
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature

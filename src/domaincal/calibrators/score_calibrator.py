@@ -11,8 +11,8 @@ import numpy as np
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_option, non_finite_logits_error
 from domaincal.calibrators.base import Calibrator, RowValues
+from domaincal.calibrators.drawings import draw_maps
 from domaincal.calibrators.inputs import TrainingRows
-from domaincal.calibrators.notebook_view import draw_maps
 from domaincal.calibrators.score_maps import LineMap, ScoreMap
 from domaincal.calibrators.softmax import (
     logit_blocks,

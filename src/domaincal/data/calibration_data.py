@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from domaincal._notebook_view import notebook_view
 from domaincal._tensors import (
     check_device,
     concatenate_rows,
@@ -33,6 +34,7 @@ from domaincal._validation import (
     check_not_empty,
     column_names,
 )
+from domaincal.data.data_view import draw_row_counts, facts_of_data
 from domaincal.data.fingerprint import fingerprint
 from domaincal.errors import InputError
 
@@ -144,6 +146,10 @@ class CalibrationData:
         if self.labels is None:
             parts.append("no labels")
         return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        """HTML for notebooks: what there is, and the number of rows of each domain."""
+        return notebook_view(repr(self), facts_of_data(self), draw_row_counts(self))
 
     @property
     def domain_names(self) -> Array:

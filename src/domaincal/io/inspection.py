@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from domaincal._notebook_view import notebook_view
 from domaincal._typing import Array
 from domaincal._validation import look_like_probabilities
-from domaincal._wording import few
+from domaincal._wording import few, named_count
 from domaincal.data import CalibrationData
+from domaincal.io.domain_drawing import draw_domains
 from domaincal.io.formats import read_rows
 from domaincal.io.raw_data import RawData
 from domaincal.kernels import numpy_kernels
@@ -68,6 +70,24 @@ class Inspection:
     domains: pd.DataFrame
     findings: tuple[str, ...]
     ignored: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        """HTML for notebooks: facts, findings, and the accuracy of each domain."""
+        title = f"Inspection({self.path}: {self.n_rows} rows, {self.n_classes} classes)"
+        facts = {
+            "format": self.format,
+            "arrays": ", ".join(f"{name} ({dtype})" for name, dtype in self.arrays.items()),
+            "classes": named_count(self.n_classes, self.class_names),
+            "features": named_count(self.n_features or 0, self.feature_names),
+            "domains": str(len(self.domains)),
+        }
+        if self.ignored:
+            facts["ignored"] = few(self.ignored, _SHOWN)
+        for number, finding in enumerate(self.findings, 1):
+            facts[f"finding {number}"] = finding
+        if not self.findings:
+            facts["findings"] = "none"
+        return notebook_view(title, facts, draw_domains(self.domains))
 
 
 def inspect(

@@ -26,6 +26,7 @@ from domaincal.metrics.domains import (
     per_domain,
 )
 from domaincal.metrics.reliability import ReliabilityCurve, reliability_curve
+from domaincal.metrics.risk_curves import RiskCoverage, RiskCurve, risk_coverage
 from domaincal.metrics.scores import (
     BrierDecomposition,
     accuracy,
@@ -42,6 +43,8 @@ __all__ = [
     "ErrorInterval",
     "MethodComparison",
     "ReliabilityCurve",
+    "RiskCoverage",
+    "RiskCurve",
     "accuracy",
     "accuracy_prediction_error",
     "bins_by_domain",
@@ -61,5 +64,6 @@ __all__ = [
     "negative_log_likelihood",
     "per_domain",
     "reliability_curve",
+    "risk_coverage",
     "smooth_calibration_error",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm as normal, t as student
 
+from domaincal._notebook_view import DrawnRow, draw_rows, notebook_view
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_number, check_real_array
 from domaincal.errors import InputError
@@ -176,6 +177,21 @@ class MethodComparison(NamedTuple):
             more = " and ".join(f"{c._means} ({c._change}, {c._interval})" for c in others)
             text += f", {'but' if contradicted else 'with'} {more}"
         return text
+
+    def _repr_html_(self) -> str:
+        """HTML for notebooks: the result, and the interval of the difference."""
+        facts = {"mean over domains": self._means, "difference": self._change}
+        drawing = ""
+        if self.n_domains > 1:
+            facts["interval"] = f"{100 * self.level:g}%: {self._interval}"
+            facts["p-value"] = f"{self.p_value:.2g}"
+            row = DrawnRow("difference", (self.low, self.high), dots=(self.difference,))
+            span = (min(self.low, 0.0), max(self.high, 0.0))
+            caption = "left of the dashed line, the first method is better"
+            drawing = draw_rows([row], span, caption, reference=0.0)
+            facts["result"] = f"{self.method} {self._verdict()}"
+        facts["domains"] = f"{self.n_domains}; lower in {self.wins}, higher in {self.losses}"
+        return notebook_view(f"{self.method} against {self.against}", facts, drawing)
 
     @property
     def _means(self) -> str:

@@ -8,6 +8,7 @@ from domaincal.plots.domains import (
     plot_method_scatter,
 )
 from domaincal.plots.reliability import plot_reliability
+from domaincal.plots.risk_coverage import plot_risk_coverage
 from domaincal.plots.temperatures import plot_temperatures
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "plot_domain_errors",
     "plot_method_scatter",
     "plot_reliability",
+    "plot_risk_coverage",
     "plot_temperatures",
 ]

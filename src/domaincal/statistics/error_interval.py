@@ -15,9 +15,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betainc, gammainc, gammaincc, gammaln, xlog1py, xlogy
+from scipy.special import gammainc, gammaincc, gammaln, xlog1py, xlogy
 
-from domaincal._typing import Array, FloatArray
+from domaincal._typing import FloatArray
+from domaincal.statistics.binomial import binomial_cdf
 
 # If the variance of the hits, the sum of n q (1 - q), is smaller, ECE is not near a smooth
 # distribution: its exact distribution is computed on a grid of _GRID points.
@@ -190,16 +191,10 @@ def deviation(n: FloatArray, q: FloatArray, a: FloatArray) -> tuple[FloatArray, 
     F' of binomial(n - 1, q), since ``E[K; K <= a] = n q F'(a - 1)``.
     """
     k = np.floor(a + 1e-9)  # tolerance: a is n times a mean, which may be k up to rounding
-    mean = a * (2.0 * _binomial_cdf(k, n, q) - 1.0) + n * q * (
-        1.0 - 2.0 * _binomial_cdf(k - 1.0, n - 1.0, q)
+    mean = a * (2.0 * binomial_cdf(k, n, q) - 1.0) + n * q * (
+        1.0 - 2.0 * binomial_cdf(k - 1.0, n - 1.0, q)
     )
     return mean, np.maximum(n * q * (1.0 - q) + (n * q - a) ** 2 - mean**2, 0.0)
-
-
-def _binomial_cdf(k: FloatArray, n: FloatArray, q: FloatArray) -> Array:
-    inside = (k >= 0.0) & (k < n)
-    cdf = betainc(np.where(inside, n - k, 1.0), np.where(inside, k + 1.0, 1.0), 1.0 - q)
-    return np.where(inside, cdf, (k >= n).astype(np.float64))
 
 
 def _first_zero(increasing: Callable[[float], float]) -> float:
