@@ -40,7 +40,9 @@ WISDM: 18 activities, 91 measurements of a watch, 50 people
 are unseen. A model is fitted to the other people and calibrated by its scores out of fold, in
 {FOLDS} folds of whole people: by scikit-learn's `CalibratedClassifierCV(ensemble=False)`, and by
 `CalibratedDomainClassifier`. Models and folds are the same for all methods. `auto` chooses a method
-by left-out people; with batches, unlabelled rows of one person are predicted together.
+by left-out people. With batches, {BATCH} unlabelled rows of one person are predicted together. In
+recorded order, such rows are of one or two activities only, unlike those of the fit, which are drawn
+at random.
 
 Each number is a mean over the unseen people: the ECE with {N_BINS} bins and the distance of mean
 confidence and accuracy (gap), both in %, and the NLL. LightGBM and the random forest have their
@@ -108,22 +110,27 @@ def probabilities(model: Any, known: People, new: People) -> Iterator[tuple[str,
         peer = CalibratedClassifierCV(model, method=method, cv=folds, ensemble=False)
         name = f"CalibratedClassifierCV, {method}"
         yield name, peer.fit(known.X, known.y).predict_proba(new.X)
-    for name, method, options in [
-        ("domaincal, ts", "ts", {}),
-        ("domaincal, md-ts of log T with intercept", "md-ts:target=log:fit_intercept=true", {}),
-        ("domaincal, auto", "auto", {}),
-        (f"domaincal, auto, batches of {BATCH}", "auto", {"batch_size": BATCH}),
+    for name, method in [
+        ("domaincal, ts", "ts"),
+        ("domaincal, md-ts of log T with intercept", "md-ts:target=log:fit_intercept=true"),
+        ("domaincal, auto", "auto"),
     ]:
-        ours = dc.CalibratedDomainClassifier(model, method, cv=FOLDS, **options)
-        ours.fit(known.X, known.y, domains=known.person)
-        batches = _batches(new.person) if options else None
-        yield name, ours.predict_proba(new.X, domains=batches)
+        ours = dc.CalibratedDomainClassifier(model, method, cv=FOLDS)
+        yield name, ours.fit(known.X, known.y, domains=known.person).predict_proba(new.X)
+    ours = dc.CalibratedDomainClassifier(model, cv=FOLDS, batch_size=BATCH)
+    ours.fit(known.X, known.y, domains=known.person)
+    for order in ("random", "recorded"):
+        p = ours.predict_proba(new.X, domains=_batches(new.person, order))
+        yield f"domaincal, auto, {BATCH} rows of a person in {order} order", p
 
 
-def _batches(person: pd.Series) -> np.ndarray:
-    """Name of the batch of each row: at most ``BATCH`` rows of a person, in the order of rows."""
-    number = person.groupby(person).cumcount() // BATCH
-    return (person.astype(str) + "/" + number.astype(str)).to_numpy()
+def _batches(person: pd.Series, order: str) -> np.ndarray:
+    """Name of the batch of each row: at most ``BATCH`` rows of a person."""
+    rows = np.arange(len(person))
+    if order == "random":
+        rows = np.random.default_rng(0).permutation(rows)
+    number = pd.Series(rows, index=person.index).groupby(person).rank().sub(1) // BATCH
+    return (person.astype(str) + "/" + number.astype(int).astype(str)).to_numpy()
 
 
 def scores(p: np.ndarray, classes: np.ndarray, new: People) -> pd.DataFrame:

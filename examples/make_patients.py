@@ -41,10 +41,10 @@ def main(path: str = "patients.csv") -> None:
     names = [f"site-{k:02}" for k in range(20)]
     frame = make_hospitals(names, random.uniform(0.0, 3.0, 20), random)
     frame.insert(0, "case", [f"{k:05}" for k in random.permutation(len(frame))])
-    probabilities = model.predict_proba(frame[MEASUREMENTS]).round(4)
+    probabilities = model.predict_proba(frame[MEASUREMENTS])
     for name, column in zip(model.classes_, probabilities.T, strict=True):
         frame[f"p_{name}"] = column
-    frame.to_csv(path, index=False)
+    frame.to_csv(path, index=False, float_format="%.6g")
 
 
 if __name__ == "__main__":

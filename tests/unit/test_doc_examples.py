@@ -11,15 +11,16 @@ SCRIPTS = {"sklearn_classifier": "joblib", "lightgbm_classifier": "lightgbm",
            "xgboost_classifier": "xgboost"}  # fmt: skip
 
 
-def _blocks():
-    text = (ROOT / "docs/scikit-learn.md").read_text()
-    for number, block in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL)):
-        yield pytest.param(block, id=str(number))
+def _blocks(page):
+    """Each Python block of a page, and the block of text after it, if it follows at once."""
+    text = (ROOT / page).read_text()
+    found = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", text, re.DOTALL)
+    return [pytest.param(*block, id=str(number)) for number, block in enumerate(found)]
 
 
-@pytest.mark.parametrize("block", list(_blocks()))
+@pytest.mark.parametrize(("block", "printed"), _blocks("docs/scikit-learn.md"))
 @pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")  # small random data
-def test_the_blocks_of_the_page_on_scikit_learn_run(block):
+def test_the_blocks_of_the_page_on_scikit_learn_run(block, printed):
     exec(compile(block, "docs/scikit-learn.md", "exec"), {})
 
 
@@ -39,3 +40,16 @@ def test_the_scripts_of_classifiers_run(script, package, patients, monkeypatch, 
     runpy.run_path(str(ROOT / f"examples/{script}.py"), run_name="__main__")
     assert (patients / "calibrator.safetensors").exists()
     assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("block", "printed"), _blocks("README.md"))
+def test_the_readme_prints_what_it_shows(block, printed, patients, monkeypatch, capsys):
+    if "plots" in block:
+        pytest.importorskip("matplotlib")
+    monkeypatch.chdir(patients)
+    exec(compile(block, "README.md", "exec"), {})
+    assert capsys.readouterr().out == printed
+
+
+def test_the_readme_takes_two_minutes():
+    assert len((ROOT / "README.md").read_text().splitlines()) < 150

@@ -134,16 +134,6 @@ def test_errors_and_warnings_have_one_base_class_each():
     assert issubclass(dc.DomaincalWarning, UserWarning)
 
 
-def test_the_examples_of_the_readme_run(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert blocks
-    has_torch = importlib.util.find_spec("torch") is not None
-    for block in blocks:
-        if has_torch or "import torch" not in block:
-            exec(compile(block, "README.md", "exec"), {})
-    assert "MD-TS" in capsys.readouterr().out
-
-
 def test_tracked_files_contain_no_machine_paths():
     """No address of a package index, no path of a machine, no shared folder."""
     # The patterns are joined here, so that this file does not match.
