@@ -41,8 +41,8 @@ are unseen. A model is fitted to the other people and calibrated by its scores o
 {FOLDS} folds of whole people: by scikit-learn's `CalibratedClassifierCV(ensemble=False)`, and by
 `CalibratedDomainClassifier`. Models and folds are the same for all methods. `auto` chooses a method
 by left-out people. With batches, {BATCH} unlabelled rows of one person are predicted together. In
-recorded order, such rows are of one or two activities only, unlike those of the fit, which are drawn
-at random.
+recorded order, such rows are of few activities, unlike the batches of the fit, which are drawn at
+random.
 
 Each number is a mean over the unseen people: the ECE with {N_BINS} bins and the distance of mean
 confidence and accuracy (gap), both in %, and the NLL. LightGBM and the random forest have their
