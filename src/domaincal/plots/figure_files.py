@@ -37,4 +37,4 @@ def require_figure_format(path: Path) -> None:
             f"{path} has the suffix {path.suffix!r}; figures are written to "
             f"{', '.join(_FORMATS)}; choose one of these."
         )
-    require("matplotlib.pyplot", extra="plots", purpose="a figure")
+    require("matplotlib.pyplot", extra="plots", purpose=f"{path}, a figure,")
