@@ -295,10 +295,13 @@ def test_messages_name_options_and_files(scores, tmp_path):
     error = run("evaluate", tmp_path / "one.npz", "--methods", "ts", code=1).stderr
     assert "all rows are in one group" in error
     assert "split by row instead" in error
-    run("fit", scores, "-o", tmp_path / "m.safetensors", "--method", "md-ts")
     bare = dc.CalibrationData(DATA.logits, labels=DATA.labels, domains=DATA.domains)
     dc.write(bare, tmp_path / "bare.npz")
-    model = ["--model", tmp_path / "m.safetensors"]
-    error = run("evaluate", tmp_path / "bare.npz", *model, code=1).stderr
-    assert f"bare.npz has no features, which {tmp_path / 'm.safetensors'} needs" in error
-    assert "features=" not in error
+    for method in ("md-ts", "batch"):
+        model = tmp_path / f"{method}.safetensors"
+        run("fit", scores, "-o", model, "--method", method)
+        error = run("evaluate", tmp_path / "bare.npz", "--model", model, code=1).stderr
+        assert f"bare.npz has no features, which {model} needs" in error
+        assert "features=" not in error
+    error = run("evaluate", scores, "--methods", "ts,histogram:n_bins=0", code=1).stderr
+    assert error.startswith("Error: histogram:n_bins=0: n_bins must be")

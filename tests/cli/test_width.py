@@ -159,10 +159,11 @@ def test_a_warning_is_printed_once_with_all_its_methods(tmp_path):
     assert "warning: domain-ts, mixture: fewer than 10 rows" in said
 
 
-def test_a_warning_that_comes_again_is_counted(capsys):
+def test_of_warnings_that_differ_in_names_and_numbers_one_is_printed(capsys):
     from domaincal._warnings import warn_caller
 
     with warnings_in_one_line():
-        for _ in range(3):
-            warn_caller("the same", BoundaryWarning)
-    assert capsys.readouterr().err == "warning: the same\nwarning: 2 more like this\n"
+        for names in ("domain 'a'", "domains 'a', \"b's\"", "domains 1, 2 and 3 more", "domain 4"):
+            warn_caller(f"few rows in {names}: merge them.", BoundaryWarning)
+    said = capsys.readouterr().err
+    assert said == "warning: few rows in domain 'a': merge them.\nwarning: 3 more like this\n"

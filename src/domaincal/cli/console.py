@@ -27,8 +27,9 @@ _WIDTH_OF_FILES = 80
 _SMALLEST_WIDTH = 40
 # Values that Python itself gives LC_CTYPE in the locale C.
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
-# Warnings that differ only in these count as the same: numbers, and names in quotes.
-_VARIABLE_PARTS = re.compile(r"'[^']*'|[\d.]+")
+# Warnings that differ only in these count as the same: numbers, names in quotes, and lists of them.
+_VALUE = r"""(?:'[^']*'|"[^"]*"|[\d.]+)"""
+_VARIABLE_PARTS = re.compile(rf"s? ?{_VALUE}(?:, {_VALUE})*(?: and \d+ more)?")
 
 
 def emit(text: str, *, err: bool = False) -> None:

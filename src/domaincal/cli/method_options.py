@@ -106,13 +106,12 @@ def require_features(
 
 
 def _needs_features(calibrator: Any) -> bool:
-    """Whether a fit without features is an error."""
+    """Whether a fit, or a prediction of a fitted calibrator, is an error without features."""
     from domaincal.calibrators import BatchTemperatureScaling, MultiDomainTemperatureScaling
     from domaincal.calibrators.features.feature_inputs import FeatureInputs
 
     if isinstance(calibrator, MultiDomainTemperatureScaling):
         return calibrator.features is None
-    # BatchTemperatureScaling uses features if there are any.
-    return isinstance(calibrator, FeatureInputs) and not isinstance(
-        calibrator, BatchTemperatureScaling
-    )
+    if isinstance(calibrator, BatchTemperatureScaling):  # it needs them if its fit had any
+        return getattr(calibrator, "feature_directions_", None) is not None
+    return isinstance(calibrator, FeatureInputs)
