@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.cells import cell_len
 
 import domaincal as dc
 from domaincal.cli import main
@@ -115,6 +116,15 @@ def test_columns_that_do_not_fit_follow_in_another_table(monkeypatch, capsys):
     tables = text.count("Title")
     assert tables > 1
     assert text.count("night") == tables
+
+
+def test_signs_of_two_columns_are_counted_as_two(capsys):
+    columns = ["domain", *(f"{k}{'漢字' * 8}" for k in range(3))]
+    print_numbers("Title", columns, [Section("", [["漢字" * 20, "1.25", "2.25", "3.25"]])])
+    out = capsys.readouterr().out
+    assert max(map(cell_len, out.splitlines())) <= 80
+    assert all(f" {k}.25 " in out for k in (1, 2, 3))
+    assert "…" not in out
 
 
 def test_numbers_are_never_cut(capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
 
@@ -39,7 +40,8 @@ def print_numbers(title: str, columns: Sequence[str], sections: Sequence[Section
         for part in sections
     ]
     rows = [row for part in cells for row in part.rows]
-    longest = max([len(shown[0]), *(len(row[0]) for row in rows), *(len(p.heading) for p in cells)])
+    names = [shown[0], *(row[0] for row in rows), *(part.heading for part in cells)]
+    longest = max(map(cell_len, names))
     widths = [max([1, *(len(row[k]) for row in rows)]) for k in range(len(shown))]
     least = min(longest, _NAME_WIDTH)
     headers, full, parts = min(
@@ -67,7 +69,7 @@ def _layout(
 ) -> tuple[list[list[str]], list[int], list[list[int]]]:
     """Lines of each header, width of each column, and the columns of each table."""
     headers = [fold(name, max(limit, width)) for name, width in zip(columns, widths, strict=True)]
-    full = [max(width, *map(len, lines)) for width, lines in zip(widths, headers, strict=True)]
+    full = [max(width, *map(cell_len, lines)) for width, lines in zip(widths, headers, strict=True)]
     return headers, full, list(_fitting_columns(full, name_width))
 
 
