@@ -119,6 +119,7 @@ def test_the_figure_is_the_same_for_the_same_scores(scores, tmp_path, suffix, st
         content.add(path.read_bytes())
     (found,) = content
     assert found.startswith(start)
+    assert b"Date" not in found
     assert pyplot.get_fignums() == []
 
 

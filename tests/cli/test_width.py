@@ -12,6 +12,7 @@ from domaincal.cli import main
 from domaincal.cli.console import warnings_in_one_line
 from domaincal.cli.table_layout import Section, print_numbers
 from domaincal.errors import BoundaryWarning
+from domaincal.experiments.text_table import Block, Line, TextTable
 from support import small_domains
 
 DATA = small_domains(n_rows=60)
@@ -55,7 +56,7 @@ def test_evaluate_is_at_most_80_columns_wide(scores, monkeypatch, locale):
     assert_narrow(lines)
     text = "\n".join(lines)
     assert text.isascii() == (locale == "C")
-    assert ("+-" in text) == (locale == "C")
+    assert (" +- " in text) == (locale == "C")
     table = dc.evaluate_split({"ts": dc.TemperatureScaling()}, dc.read(scores))
     for ece in table["ece"]:
         assert f" {100 * ece:.2f} " in text
@@ -116,6 +117,20 @@ def test_columns_that_do_not_fit_follow_in_another_table(monkeypatch, capsys):
     tables = text.count("Title")
     assert tables > 1
     assert text.count("night") == tables
+
+
+def test_a_table_of_the_paper_is_printed_in_parts_that_fit():
+    numbers = tuple(f"{k}.25 ± 0.10" for k in range(9))
+    line = Line("OOD (45)", numbers, best=8)
+    names = tuple(f"method {k}" for k in range(9))
+    table = TextTable("Title", "domains", names, (Block("mine: one unseen", (line,)),))
+    assert max(map(len, table.text_lines())) > 80
+    lines = table.text_lines(80, lambda text: text.replace("±", "+-"))
+    assert_narrow(lines)
+    text = "\n".join(lines)
+    for k in range(9):
+        assert text.count(f"{k}.25 +- 0.10") == text.count(f"method {k}") == 1
+    assert "8.25 +- 0.10*" in text
 
 
 def test_signs_of_two_columns_are_counted_as_two(capsys):
