@@ -28,7 +28,7 @@ _MAX_NAMED_DOMAINS = 40
 # Characters of a domain's name, and the height of a character in inches.
 _NAME_WIDTH = 32
 _CHARACTER = 0.075
-# A legend with more lines stands above the axes, where it hides no points.
+# A legend with more lines, or with long names, stands above the axes, where it hides no points.
 _LINES_INSIDE = 4
 _SCORES = {"ece": "ECE", "excess": "excess ECE", "gap": "|confidence - accuracy|"}
 
@@ -67,7 +67,8 @@ def plot_domain_errors(table: pd.DataFrame, *, score: str = "ece", ax: Any = Non
     room = _CHARACTER * max(0, max(map(len, names)) - 12) if is_named else 0.0
     texts = {method: label(f"{method} (mean {mean:.2f})") for method, mean in means.items()}
     lines = sum(text.count("\n") + 1 for text in texts.values())
-    legend = 0.19 * (lines + 1) if lines > _LINES_INSIDE else 0.0
+    is_large = lines > min(_LINES_INSIDE, len(texts))
+    legend = 0.19 * (lines + 1) if is_large else 0.0
     ax = axes(ax, size=(width, 3.6 + room + legend))
     places = np.arange(len(order))
     for method, style in method_styles(methods).items():
