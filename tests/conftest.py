@@ -26,6 +26,13 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return str(request.param)
 
 
+@pytest.fixture(autouse=True)
+def _unwrapped_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command line print long lines and all signs, so that tests can look for sentences."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+
+
 @pytest.fixture
 def shared_data() -> Path:
     """Folder of real data beside the checkout; the test is skipped if it does not exist."""

@@ -86,6 +86,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when numpy is imported
+    os.environ.update(COLUMNS="80", LC_ALL="C.UTF-8")  # the same output on every machine
     for module in _PRELOADED:
         importlib.import_module(module)
     old = options.page.read_text()

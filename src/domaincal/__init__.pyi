@@ -43,6 +43,7 @@ from .errors import (
     DomaincalWarning as DomaincalWarning,
 )
 from .evaluation import (
+    check_change as check_change,
     check_gate as check_gate,
     evaluate as evaluate,
     evaluate_leave_one_domain_out as evaluate_leave_one_domain_out,

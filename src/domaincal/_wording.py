@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+# Where a long name is broken: after these, or after those if a part is still too long.
+_BREAKS = (r"(?<=[\s:,/])", r"(?<=[=_.\-])")
 
 
 def few(names: Iterable[str], shown: int = 4) -> str:
@@ -29,3 +33,29 @@ def named_count(n: int, names: Iterable[str] | None, shown: int = 4) -> str:
     if n == 0:
         return "none"
     return f"{n}" if names is None else f"{n}: {few(names, shown)}"
+
+
+def fold(text: str, width: int) -> list[str]:
+    """Break a text or a long name into lines of at most ``width`` characters; nothing is left out.
+
+    Examples
+    --------
+    >>> fold("md-ts:head=ridge:target=log:fit_intercept=true", 18)
+    ['md-ts:head=ridge:', 'target=log:', 'fit_intercept=true']
+    >>> fold("abcdefgh", 5)
+    ['abcde', 'fgh']
+    """
+    lines = [""]
+    for part in _parts(text, width):
+        if len(lines[-1]) + len(part.rstrip()) <= width:
+            lines[-1] += part
+        else:
+            lines.append(part)
+    return [line.rstrip() for line in lines]
+
+
+def _parts(text: str, width: int) -> Iterable[str]:
+    """Pieces of a text between which it may be broken, each of at most ``width`` characters."""
+    for piece in re.split(_BREAKS[0], text):
+        for part in re.split(_BREAKS[1], piece) if len(piece) > width else [piece]:
+            yield from (part[k : k + width] for k in range(0, len(part), width))

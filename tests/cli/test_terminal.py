@@ -208,7 +208,8 @@ def _on_a_terminal(arguments, cwd):
     return out.decode(), shown.decode()
 
 
-def test_progress_is_shown_on_a_terminal_only(scores):
+def test_progress_is_shown_on_a_terminal_only(scores, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     arguments = ["evaluate", scores, "--leave-one-domain-out", "--methods", "ts,md-ts"]
     out, shown = _on_a_terminal(arguments, Path(scores).parent)
     assert "fitting and scoring" in shown

@@ -319,7 +319,7 @@ class TestEvaluate:
         run("fit", scores, "--method", "md-ts", "-o", tmp_path / "md-ts.safetensors")
         dc.write(small_domains(3, n_rows=60), tmp_path / "new.npz")
         result = run("evaluate", tmp_path / "new.npz", "--model", tmp_path / "md-ts.safetensors")
-        limits = r"warning: \d+% of the 360 predicted temperatures are at a limit .*\n"
+        limits = r"warning: md-ts: \d+% of the 360 predicted temperatures are at a limit .*\n"
         assert re.fullmatch(limits, result.stderr)
 
     def test_a_saved_model_is_scored_on_new_rows(self, scores, tmp_path):

@@ -178,6 +178,43 @@ def test_many_risk_curves_share_an_entry_of_the_legend(n_domains, n_entries):
     assert len(ax.get_legend().get_texts()) == n_entries
 
 
+LONG_METHODS = (
+    "ts",
+    *(f"md-ts:head=ridge:target={t}:fit_intercept=true" for t in ("log", "inverse")),
+)
+
+
+@pytest.mark.parametrize("n_domains", [1, 12, 60])
+def test_long_names_stay_inside_the_figure(n_domains):
+    same = "the-same-hospital" * 4
+    domains = [f"{same}-{k:02}-{same}" for k in range(n_domains)]
+    ece = np.linspace(0.01, 0.2, 3 * n_domains)
+    table = pd.DataFrame({
+        "method": np.repeat(LONG_METHODS, n_domains), "domain": domains * 3, "ece": ece,
+        "mean_confidence": ece, "accuracy": 0.5, "kind": "OOD",
+    })  # fmt: skip
+    drawings = [
+        dc.plots.plot_domain_errors(table),
+        dc.plots.plot_method_scatter(table, *LONG_METHODS[1:]),
+        dc.plots.plot_accuracy_prediction(table),
+        dc.plots.plot_reliability(CURVE, label=LONG_METHODS[1]),
+    ]
+    for ax in drawings:
+        ax.figure.draw_without_rendering()  # a warning tells of axes without room
+        box, (width, height) = ax.get_tightbbox(), ax.figure.bbox.size
+        assert min(box.x0, box.y0) >= -1
+        assert box.x1 <= width + 1
+        assert box.y1 <= height + 1
+        assert ax.get_window_extent().height > 0.3 * height
+    if n_domains == 12:
+        names = [text.get_text() for text in drawings[0].get_xticklabels()]
+        assert len(set(names)) == 12
+    legend = drawings[0].get_legend().get_texts()
+    assert [text.get_text().replace("\n", "").split(" (")[0] for text in legend] == list(
+        LONG_METHODS
+    )
+
+
 def test_a_method_has_the_same_style_in_every_figure():
     alone, among = method_styles(["MD-TS"]), method_styles(["MSP", "mine", "MD-TS", "TS", "yours"])
     assert alone["MD-TS"] == among["MD-TS"]

@@ -115,7 +115,7 @@ def test_all_rows_are_scored_if_groups_lie_inside_domains():
 
 
 @pytest.mark.parametrize("leave_out", [False, True])
-def test_track_gets_the_methods_or_the_domains(leave_out):
+def test_track_gets_the_methods_or_the_folds(leave_out):
     seen = []
 
     def track(steps):
@@ -125,7 +125,7 @@ def test_track_gets_the_methods_or_the_domains(leave_out):
 
     if leave_out:
         dc.evaluate_leave_one_domain_out(METHODS, DATA, track=track)
-        assert seen == DATA.domain_names.tolist()
+        assert seen == [[name] for name in DATA.domain_names.tolist()]
     else:
         dc.evaluate_split(METHODS, DATA, track=track)
         assert [name for name, _ in seen] == ["TS", "MD-TS"]
@@ -283,3 +283,68 @@ def test_write_table_refuses_unknown_formats(tmp_path):
     table = dc.prediction_table(dc.MaxSoftmax().fit(DATA.logits, DATA.labels), DATA)
     with pytest.raises(dc.errors.InputError, match=r"suffix '\.txt'; predictions are written to"):
         dc.write_table(table, tmp_path / "p.txt")
+
+
+def test_a_fold_for_each_domain_is_leaving_one_domain_out():
+    for data in (DATA, _grouped()):
+        folds = dc.evaluate_leave_one_domain_out(METHODS, data, n_folds=6, random_state=3)
+        single = dc.evaluate_leave_one_domain_out(METHODS, data, random_state=3)
+        pd.testing.assert_frame_equal(folds, single)
+
+
+def test_a_fold_is_scored_by_a_fit_to_all_other_folds():
+    folds = []
+
+    def track(steps):
+        folds.extend(steps)
+        return iter(steps)
+
+    found = dc.evaluate_leave_one_domain_out(METHODS, DATA, n_folds=4, track=track)
+    assert sorted(map(len, folds)) == [1, 1, 2, 2]
+    assert found["domain"].tolist() == DATA.domain_names.tolist() * 2
+    for fold in folds:
+        others, rows = dc.split_domains(DATA, fold)
+        expected = dc.evaluate(METHODS, train=others, test=rows)
+        part = found[found["domain"].isin(fold)].drop(columns="kind").reset_index(drop=True)
+        pd.testing.assert_frame_equal(part, expected)
+    fitted = _record(_grouped(), leave_out=True, n_folds=3)
+    assert len(fitted) == 3
+    for groups, domains, scored, new in fitted:
+        assert not groups & scored
+        assert (len(domains), len(new)) == (4, 2)
+        assert not domains & new
+
+
+def test_the_random_state_deals_the_folds():
+    dealt = set()
+    for seed in range(4):
+        _record(_grouped(), leave_out=True, n_folds=2, by="row", random_state=seed)
+        dealt.add(frozenset(_Recorder.fits[0][1]))
+    assert len(dealt) > 1
+
+
+@pytest.mark.parametrize(
+    ("n_folds", "message"),
+    [
+        (1, "n_folds must be a whole number >= 2, got 1"),
+        (2.5, "n_folds must be a whole number"),
+        (7, "7 folds need at least 7 domains, but the data have 6; use fewer folds"),
+    ],
+)
+def test_wrong_numbers_of_folds_are_refused(n_folds, message):
+    with pytest.raises(dc.errors.InputError, match=message):
+        dc.evaluate_leave_one_domain_out(METHODS, DATA, n_folds=n_folds)
+
+
+def test_warnings_and_errors_name_the_methods_they_come_from():
+    few = DATA.select(np.r_[0:160, 160:164, 240:480])
+    methods = {"one": dc.DomainTemperatureScaling(), "two": dc.MultiDomainTemperatureScaling()}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dc.evaluate(methods, train=few, test=few)
+    (warning,) = caught
+    assert str(warning.message).startswith("one, two: fewer than 10 rows in domain 'domain-2'")
+    assert warning.filename == __file__
+    plain = dc.CalibrationData(DATA.logits, labels=DATA.labels, domains=DATA.domains)
+    with pytest.raises(dc.errors.InputError, match=r"^two: .*TemperatureScaling needs feat"):
+        dc.evaluate_split(methods, plain)

@@ -22,29 +22,42 @@ from domaincal.errors import ProbabilitiesWarning
 if TYPE_CHECKING:
     from rich.table import Table
 
-# Lines in a file or a pipe are not wrapped.
-_WIDTH_OF_FILES = 1000
-# Warnings that differ only in these count as the same: numbers, and names in quotes.
-_VARIABLE_PARTS = re.compile(r"'[^']*'|[\d.]+")
+# Of lines in a file or a pipe, unless COLUMNS says otherwise; tables need some room.
+_WIDTH_OF_FILES = 80
+_SMALLEST_WIDTH = 40
+# Values that Python itself gives LC_CTYPE in the locale C.
+_COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
+# Warnings that differ only in these count as the same: numbers, names in quotes, and lists of them.
+_VALUE = r"""(?:'[^']*'|"[^"]*"|[\d.]+)"""
+_VARIABLE_PARTS = re.compile(rf"s? ?{_VALUE}(?:, {_VALUE})*(?: and \d+ more)?")
 
 
 def emit(text: str, *, err: bool = False) -> None:
     """Print a text; a closed pipe is ignored, so that the exit status stays the same."""
     stream = sys.stderr if err else sys.stdout
-    encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
-        click.echo(text.encode(encoding, "backslashreplace").decode(encoding), err=err)
+        click.echo(_encodable(text, stream), err=err)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def say(text: str, *, err: bool = False) -> None:
-    """Print a paragraph, wrapped to the width of the terminal."""
+def say(text: str, *, err: bool = False, indent: str = "  ") -> None:
+    """Print a paragraph, wrapped to the width of the output; ``indent`` starts its other lines."""
+    emit(wrapped(text, err=err, indent=indent), err=err)
+
+
+def wrapped(text: object, *, err: bool = False, indent: str = "  ") -> str:
+    """Text in lines of the width of the output; words that are longer stay whole."""
     fill = textwrap.TextWrapper(
-        _width(sys.stderr if err else sys.stdout), subsequent_indent="  ",
-        break_on_hyphens=False, break_long_words=False, replace_whitespace=False,
+        output_width(err=err), subsequent_indent=indent, break_on_hyphens=False,
+        break_long_words=False, replace_whitespace=False,
     )  # fmt: skip
-    emit(fill.fill(printable(text)), err=err)
+    return fill.fill(displayed(text, err=err))
+
+
+def displayed(text: object, *, err: bool = False) -> str:
+    """Text as the output shows it: control characters and other signs it cannot show escaped."""
+    return _encodable(printable(text), sys.stderr if err else sys.stdout)
 
 
 def printable(text: object) -> str:
@@ -55,16 +68,26 @@ def printable(text: object) -> str:
     )
 
 
+def output_width(*, err: bool = False) -> int:
+    """Columns of the terminal; in a file or a pipe 80, or the value of COLUMNS."""
+    width = _WIDTH_OF_FILES
+    if _is_terminal(sys.stderr if err else sys.stdout):
+        width = shutil.get_terminal_size().columns
+    elif os.environ.get("COLUMNS", "").isdecimal():
+        width = int(os.environ["COLUMNS"])
+    return max(width, _SMALLEST_WIDTH)
+
+
 def print_table(table: Table) -> None:
     """Print a table of rich, in colours on a terminal."""
     from rich.box import ASCII2
     from rich.console import Console
 
-    if not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf"):
+    if not _encoding(sys.stdout).startswith("utf"):
         table.box = ASCII2
     on_terminal = _is_terminal(sys.stdout)
     screen = Console(
-        file=io.StringIO(), width=_width(sys.stdout), highlight=False, force_terminal=on_terminal,
+        file=io.StringIO(), width=output_width(), highlight=False, force_terminal=on_terminal,
         color_system="auto" if on_terminal else None,
     )  # fmt: skip
     screen.print(table)
@@ -163,8 +186,27 @@ def _is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def _width(stream: TextIO) -> int:
-    return shutil.get_terminal_size().columns if _is_terminal(stream) else _WIDTH_OF_FILES
+def _encodable(text: str, stream: TextIO | None) -> str:
+    """Text without signs that the stream cannot show."""
+    encoding = _encoding(stream)
+    if not encoding.startswith("utf"):
+        text = text.replace("±", "+-")
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _encoding(stream: TextIO | None) -> str:
+    """Encoding of a stream; ASCII in the locale C, although Python writes UTF-8 there."""
+    encoding = (getattr(stream, "encoding", None) or "utf-8").lower()
+    variables = os.environ
+    if variables.get("PYTHONIOENCODING") or variables.get("PYTHONUTF8") == "1":
+        return encoding
+    character_type = variables.get("LC_CTYPE", "")
+    locale = (
+        variables.get("LC_ALL")
+        or (character_type if character_type not in _COERCED else "")
+        or variables.get("LANG")
+    )
+    return "ascii" if locale in ("C", "POSIX") else encoding
 
 
 def _plain(value: Any) -> Any:

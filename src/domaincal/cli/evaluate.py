@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from domaincal.cli.gate_options import GateOptions, fraction
 from domaincal.cli.method_options import METHODS_HELP
 from domaincal.cli.options import (
     DATA_HELP,
     data_argument,
+    force_option,
     json_option,
     max_memory_option,
+    output_option,
     probabilities_option,
     seed_option,
 )
@@ -21,25 +25,11 @@ from domaincal.cli.options import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from domaincal.cli.baseline import Baseline
     from domaincal.cli.options import InputData
-    from domaincal.evaluation.gate import Gate
 
 #: Exit status of a failed gate.
 GATE_FAILED = 3
-
-
-def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """Fraction, or percentage with its sign; without the sign, 5 would be a limit of 500%."""
-    if value is None:
-        return None
-    text = value.strip()
-    try:
-        limit = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is not a number; write 0.05 or 5%.") from error
-    if not -1.0 <= limit <= 1.0:
-        raise click.BadParameter(f"{value!r} is not a fraction; write 0.05 or 5% for five percent.")
-    return limit
 
 
 @click.command(
@@ -63,6 +53,11 @@ def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     help="Score each domain with methods fitted on all other domains.",
 )  # fmt: skip
 @click.option(
+    "--folds", type=click.IntRange(min=2), metavar="K",
+    help="With --leave-one-domain-out: deal the domains at random into K folds, and leave out one "
+    "fold at a time. Faster if there are many domains. [default: a fold for each domain]",
+)  # fmt: skip
+@click.option(
     "--split", type=click.Choice(["row", "group"]),
     help="Fit on half of the rows, or on half of the groups, so that no group is both fitted and "
     "scored. [default: group if DATA has groups, else row]",
@@ -73,16 +68,40 @@ def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 )  # fmt: skip
 @seed_option
 @click.option(
-    "--fail-above", callback=_fraction, metavar="FRACTION",
+    "--fail-above", callback=fraction, metavar="FRACTION",
     help="Gate: exit with status 3 if the score of the last method is above this (0.05 or 5%).",
 )  # fmt: skip
 @click.option(
+    "--baseline", type=click.Path(path_type=Path), metavar="FILE",
+    help="Compare the score of the last method with FILE, which an earlier evaluate --json has "
+    "printed, over the domains of both.",
+)  # fmt: skip
+@click.option(
+    "--fail-worse", callback=fraction, metavar="FRACTION",
+    help="Gate: exit with status 3 if the score is above that of --baseline by more than this "
+    "(0.005 or 0.5% for half a point).",
+)  # fmt: skip
+@click.option(
     "--fail-on", type=click.Choice(["excess", "ece", "gap"]),
-    help="Score of the gate. [default: excess]",
+    help="Score of the gates. [default: excess]",
 )  # fmt: skip
 @click.option("--worst", is_flag=True, help="Gate on the worst domain instead of the mean.")
+@output_option(
+    required=False,
+    text="Write the table of all scores, one row for each method and domain: .csv, .parquet or "
+    ".json.",
+)
+@click.option(
+    "--plot", "figure", type=click.Path(path_type=Path), metavar="FILE",
+    help="Draw the ECE of every domain: .png, .svg or .pdf (extra plots).",
+)  # fmt: skip
 @probabilities_option
 @max_memory_option
+@force_option
+@click.option(
+    "--markdown", is_flag=True,
+    help="Print a summary in GitHub's Markdown instead of tables, for pages of CI.",
+)  # fmt: skip
 @json_option
 def evaluate(
     data: Path,
@@ -90,216 +109,157 @@ def evaluate(
     models: tuple[Path, ...],
     ood: tuple[str, ...],
     leave_one_domain_out: bool,
+    folds: int | None,
     split: str | None,
     bins: int,
     seed: int,
     fail_above: float | None,
+    baseline: Path | None,
+    fail_worse: float | None,
     fail_on: str | None,
     worst: bool,
+    output: Path | None,
+    figure: Path | None,
     probabilities: bool,
     max_memory: int | None,
+    force: bool,
+    markdown: bool,
     as_json: bool,
 ) -> None:
     """Fit methods on one part of DATA and score them, domain by domain, on the rest.
 
     The methods are fitted on a random half of every domain. They are scored on the other half, and
     on all rows of the domains that --ood leaves out of the fit (OOD domains). Methods that predict
-    batches, such as batch, get all scored rows of a domain as one batch, without labels. The gate
-    is the score of the last method, over OOD domains if there are any, else over InD domains.
+    batches, such as batch, get all scored rows of a domain as one batch, without labels. The gates
+    compare the score of the last method, over OOD domains if there are any, else over InD domains.
 
     \b
     Examples:
       domaincal evaluate scores.csv
-      domaincal evaluate scores.npz --methods msp,ts,md-ts --ood 'night-*' --bins 20
-      domaincal evaluate scores.npz --leave-one-domain-out
+      domaincal evaluate scores.npz --methods ts,md-ts --ood 'night-*' --bins 20
+      domaincal evaluate scores.npz --leave-one-domain-out --folds 10
+      domaincal evaluate scores.npz -o table.csv --plot domains.png
       domaincal evaluate new.npz --model model.safetensors --fail-above 2% --worst
+      domaincal evaluate scores.npz --baseline earlier.json --fail-worse 0.5%
     """
-    from domaincal.cli.options import read_input
-    from domaincal.evaluation import check_gate
+    from domaincal.cli.evaluation_methods import load_models, prepare_methods, require_arrays
+    from domaincal.cli.options import claimed, read_input
 
-    _check_options(methods, models, ood, leave_one_domain_out, split, fail_above, fail_on, worst)
-    source = read_input(data, probabilities=probabilities, max_memory=max_memory)
-    _require_arrays(source, ood=ood, leave_one_domain_out=leave_one_domain_out, split=split)
-    if source.data.domains is None:
-        left_out = "" if methods or models else ", and md-ts and batch are left out"
-        source.warn_of_no_domains(f"all rows count as one domain{left_out}")
-    protocol: dict[str, Any] = {"n_bins": bins, "ood": list(ood)}
-    if models:
-        table = _score_models(source, protocol, models)
-    else:
-        table = _fit_and_score(
-            source, protocol, methods=methods, leave_one_domain_out=leave_one_domain_out,
-            split=split, seed=seed,
-        )  # fmt: skip
-    gate = None
-    if fail_above is not None:
-        gate = check_gate(table, fail_above, score=fail_on or "excess", worst=worst)
-    _print_results(source, protocol, table, gate, as_json=as_json)
-    if gate is not None and not gate.holds:
-        raise SystemExit(GATE_FAILED)
+    gates = GateOptions(fail_above, baseline, fail_worse, fail_on, worst)
+    _check_methods(methods, models, ood, split, leave_one_domain_out, folds)
+    if markdown and as_json:
+        raise click.UsageError("--markdown and --json are two forms of the output; choose one.")
+    _require_formats(output, figure)
+    with ExitStack() as outputs:
+        for path in (output, figure):
+            if path is not None:
+                outputs.enter_context(claimed(path, force=force))
+        earlier = gates.read_baseline()
+        source = read_input(data, probabilities=probabilities, max_memory=max_memory)
+        require_arrays(source, ood=ood, leave_one_domain_out=leave_one_domain_out, split=split)
+        if source.data.domains is None:
+            left_out = "" if methods or models else ", and md-ts and batch are left out"
+            source.warn_of_no_domains(f"all rows count as one domain{left_out}")
+        protocol: dict[str, Any] = {"n_bins": bins, "ood": list(ood)}
+        if models:
+            score = load_models(source, protocol, models)
+        else:
+            score = prepare_methods(
+                source, protocol, methods=methods, leave_one_domain_out=leave_one_domain_out,
+                folds=folds, split=split, seed=seed,
+            )  # fmt: skip
+        if earlier is not None:
+            earlier.require(protocol, protocol["methods"][-1])
+        table = score()
+        _write_files(table, output, figure)
+    _print_and_exit(
+        source, protocol, table, gates, earlier, output=output, figure=figure, markdown=markdown,
+        as_json=as_json,
+    )  # fmt: skip
 
 
-def _check_options(
+def _check_methods(
     methods: str | None,
     models: Sequence[Path],
     ood: Sequence[str],
-    leave_one_domain_out: bool,
     split: str | None,
-    fail_above: float | None,
-    fail_on: str | None,
-    worst: bool,
+    leave_one_domain_out: bool,
+    folds: int | None,
 ) -> None:
-    """Refuse options that contradict each other."""
-    if models and (methods or leave_one_domain_out or split):
+    """Refuse options of fits that contradict each other."""
+    if models and (methods or leave_one_domain_out or split or folds):
         raise click.UsageError(
-            "--model scores fitted calibrators; leave out --methods, --leave-one-domain-out and "
-            "--split."
+            "--model scores fitted calibrators; leave out --methods, --leave-one-domain-out, "
+            "--folds and --split."
         )
     if leave_one_domain_out and ood:
         raise click.UsageError(
             "--leave-one-domain-out leaves out every domain in turn; leave out --ood."
         )
-    if (worst or fail_on) and fail_above is None:
-        raise click.UsageError("--worst and --fail-on need a limit; add --fail-above.")
+    if folds is not None and not leave_one_domain_out:
+        raise click.UsageError("--folds are those of left-out domains; add --leave-one-domain-out.")
 
 
-def _require_arrays(
-    source: InputData, *, ood: Sequence[str], leave_one_domain_out: bool, split: str | None
-) -> None:
-    """Raise an error if the file does not have the arrays that the options need."""
-    source.require("labels", needed_by="evaluate")
-    if ood:
-        source.require("domains", needed_by="--ood")
-    if leave_one_domain_out:
-        source.require("domains", needed_by="--leave-one-domain-out")
-    if split == "group":
-        source.require("groups", needed_by="--split group")
+def _require_formats(output: Path | None, figure: Path | None) -> None:
+    """Refuse files that cannot be written, before anything is fitted."""
+    if output is not None:
+        from domaincal.evaluation.result_files import require_results_format
+
+        require_results_format(output)
+    if figure is not None:
+        from domaincal.plots.figure_files import require_figure_format
+
+        require_figure_format(figure)
 
 
-def _fit_and_score(
-    source: InputData,
-    protocol: dict[str, Any],
-    *,
-    methods: str | None,
-    leave_one_domain_out: bool,
-    split: Any,
-    seed: int,
-) -> pd.DataFrame:
-    """Results table of methods that are fitted on a part of the data; completes ``protocol``."""
-    from domaincal.cli.console import progress
-    from domaincal.cli.method_options import (
-        default_methods,
-        parse_methods,
-        require_inputs,
-    )
-    from domaincal.data.splits import resolve_split
-    from domaincal.evaluation import evaluate_leave_one_domain_out, evaluate_split
+def _write_files(table: pd.DataFrame, output: Path | None, figure: Path | None) -> None:
+    """Write the results table and the figure of the ECE of every domain."""
+    from domaincal.cli.console import working
 
-    calibrators = parse_methods(methods or default_methods(source.data))
-    for method, calibrator in calibrators.items():
-        require_inputs(calibrator, method, source)
-    protocol.update(
-        protocol="leave one domain out" if leave_one_domain_out else "halves",
-        methods=list(calibrators), split=resolve_split(source.data, split), seed=seed,
-        batch_methods=[name for name, one in calibrators.items() if one.predicts_batches()],
-    )  # fmt: skip
-    options: dict[str, Any] = {
-        "by": protocol["split"], "n_bins": protocol["n_bins"], "random_state": seed,
-    }  # fmt: skip
-    with progress("fitting and scoring") as track:
-        if leave_one_domain_out:
-            return evaluate_leave_one_domain_out(calibrators, source.data, **options, track=track)
-        return evaluate_split(calibrators, source.data, ood=protocol["ood"], **options, track=track)
+    if output is not None:
+        from domaincal.evaluation.result_files import write_results
+
+        with working(f"writing {output}"):
+            write_results(table, output)
+    if figure is not None:
+        from domaincal._optional import require
+        from domaincal.plots import plot_domain_errors
+        from domaincal.plots.figure_files import write_figure
+
+        pyplot = require("matplotlib.pyplot", extra="plots", purpose="--plot")
+        pyplot.switch_backend("agg")  # opens no window
+        with working(f"drawing {figure}"):
+            drawn = plot_domain_errors(table).figure
+            write_figure(drawn, figure)
+        pyplot.close(drawn)
 
 
-def _score_models(
-    source: InputData, protocol: dict[str, Any], models: Sequence[Path]
-) -> pd.DataFrame:
-    """Results table of fitted calibrators; completes ``protocol``."""
-    from domaincal.calibrators import load
-    from domaincal.cli.console import say
-    from domaincal.evaluation.protocols import evaluate_fitted
-
-    protocol.update(protocol="models", models=[str(path) for path in models])
-    fitted: dict[str, Any] = {}
-    for path in models:
-        name = path.stem if path.stem not in fitted else str(path)
-        fitted[name] = load(path)
-        if fitted[name].data_fingerprint_ == source.data.fingerprint():
-            say(f"warning: {path} was fitted on these rows; its scores are too optimistic.",
-                err=True)  # fmt: skip
-    protocol["batch_methods"] = [name for name, one in fitted.items() if one.predicts_batches()]
-    return evaluate_fitted(fitted, source.data, ood=protocol["ood"], n_bins=protocol["n_bins"])
-
-
-def _print_results(
+def _print_and_exit(
     source: InputData,
     protocol: dict[str, Any],
     table: pd.DataFrame,
-    gate: Gate | None,
+    gates: GateOptions,
+    earlier: Baseline | None,
     *,
+    output: Path | None,
+    figure: Path | None,
+    markdown: bool,
     as_json: bool,
 ) -> None:
-    """Print the results table, means over domains, comparisons of methods and the gate."""
-    from dataclasses import asdict
-
-    from domaincal.cli.console import print_json, records
+    """Check the gates and print the results; exit with status 3 if a gate has failed."""
+    from domaincal.cli import evaluation_result
+    from domaincal.cli.evaluation_markdown import print_evaluation_markdown
     from domaincal.cli.options import described
-    from domaincal.cli.tables import print_evaluation
-    from domaincal.evaluation import summary_table
-    from domaincal.metrics import compare_last
 
-    means = summary_table(table)
-    comparisons = compare_last(table)
-    if not as_json:
-        sentence = _protocol_sentence(protocol, has_domains=source.data.domains is not None)
-        # With few rows in a domain, the floor is most of the ECE and hides a difference.
-        others = [compare_last(table, score=score) for score in ("excess", "nll")]
-        by_scores = [
-            (kind, [found, *(other for _, other in more)])
-            for (kind, found), *more in zip(comparisons, *others, strict=True)
-        ]
-        print_evaluation(sentence, table, means, by_scores, gate, n_bins=protocol["n_bins"])
-        return
-    content = {
-        "data": described(source.path, source.data),
-        "protocol": protocol,
-        "table": records(table),
-        "means": records(means),
-        "comparisons": [{"kind": kind, **found._asdict()} for kind, found in comparisons],
-        "gate": None if gate is None else {**asdict(gate), "holds": gate.holds},
-    }
-    print_json("evaluation", content)
-
-
-def _protocol_sentence(protocol: dict[str, Any], *, has_domains: bool) -> str:
-    """Sentences that say which rows were fitted and scored, and in which batches."""
-    from domaincal._wording import few
-
-    sentence = _rows_sentence(protocol, has_domains=has_domains)
-    methods = protocol["batch_methods"]
-    if methods:
-        rows = "of a domain " if has_domains else ""
-        sentence += f" All scored rows {rows}are one batch for {few(methods, 4)}."
-    return sentence
-
-
-def _rows_sentence(protocol: dict[str, Any], *, has_domains: bool) -> str:
-    """Sentence that says which rows were fitted and which were scored."""
-    if protocol["protocol"] == "models":
-        return "Scored on all rows."
-    by_group, ood = protocol["split"] == "group", protocol["ood"]
-    if protocol["protocol"] == "leave one domain out":
-        groups = ", on groups that were not fitted" if by_group else ""
-        return f"Each domain was scored with methods fitted on all other domains{groups}."
-    if by_group:
-        where = "InD domains" if ood else "all domains"
-        others = ", in InD and OOD domains" if ood else ""
-        return (
-            f"Fitted on a random half of the groups, in {where}; scored on the other half{others}."
-        )
-    if not has_domains:
-        return "Fitted on a random half of the rows; scored on the other half."
-    where = "InD domain" if ood else "domain"
-    others = " and on the OOD domains" if ood else ""
-    return f"Fitted on a random half of every {where}; scored on the other half{others}."
+    gate, change = gates.check(table), gates.check_change(table, earlier)
+    result = evaluation_result.EvaluationResult(
+        described(source.path, source.data), protocol, table, gate, change, output, figure
+    )
+    if as_json:
+        evaluation_result.print_evaluation_document(result)
+    elif markdown:
+        print_evaluation_markdown(result)
+    else:
+        evaluation_result.print_evaluation_tables(result)
+    if any(found is not None and not found.holds for found in (gate, change)):
+        raise SystemExit(GATE_FAILED)

@@ -73,9 +73,10 @@ def extract(
     \b
     Examples:
       domaincal extract imagenet-c:clean=val imagenet-c rows --network resnet-50
-      domaincal extract tiny-imagenet tiny-imagenet-200 rows --network mine.safetensors \\
-          --corrupt tiny-imagenet
-      domaincal extract table:label=species photos.csv rows --network mine.safetensors
+      domaincal extract tiny-imagenet tiny-imagenet-200 rows \\
+          --network mine.safetensors --corrupt tiny-imagenet
+      domaincal extract table:label=species photos.csv rows \\
+          --network mine.safetensors
       domaincal extract table:label=null new.csv new --network mine.safetensors
     """
     from domaincal.cli.console import print_json, progress, say

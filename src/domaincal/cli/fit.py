@@ -61,7 +61,7 @@ def fit(
       domaincal fit scores.npz -o model.safetensors --batch 100
       domaincal fit scores.npz -o model.safetensors --method md-ts --head ols
       domaincal fit scores.csv -o model.safetensors --method ts
-      domaincal fit scores.npz -o model.safetensors --method md-ts:target=log:fit_intercept=true
+      domaincal fit scores.npz -o model.safetensors --method md-ts:target=log
     """
     from domaincal.cli.console import print_json, say, working
     from domaincal.cli.inspect import model_facts

@@ -1,4 +1,4 @@
-"""Entry point ``domaincal``: the verbs, and errors in one line."""
+"""Entry point ``domaincal``: the verbs, and errors in one message."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from domaincal.cli.apply import apply
-from domaincal.cli.console import emit, printable, warnings_in_one_line
+from domaincal.cli.console import emit, warnings_in_one_line, wrapped
 from domaincal.cli.convert import convert
 from domaincal.cli.corrupt import corrupt
 from domaincal.cli.demo import demo
@@ -26,7 +26,7 @@ INTERRUPTED = 130
 class _Verbs(click.Group):
     """Group of verbs, listed in the order of use.
 
-    Errors of domaincal and of the system become one line on stderr and exit status 1. Ctrl-C is
+    Errors of domaincal and of the system become one message on stderr and exit status 1. Ctrl-C is
     exit status 130, as for programs that the signal ends; click would say 1.
     """
 
@@ -40,6 +40,8 @@ class _Verbs(click.Group):
         except KeyboardInterrupt:
             emit("Interrupted.", err=True)
             raise SystemExit(INTERRUPTED) from None
+        except click.UsageError as error:
+            raise click.UsageError(_wrapped(error.format_message()), ctx=error.ctx) from error
         except DomaincalError as error:
             raise _failure(str(error)) from error
         except OSError as error:
@@ -52,15 +54,21 @@ class _Verbs(click.Group):
 
 
 def _failure(message: str) -> click.ClickException:
-    return click.ClickException(printable(" ".join(message.split())))
+    return click.ClickException(_wrapped(message))
+
+
+def _wrapped(message: str) -> str:
+    """Message in lines of the width of stderr, to be printed after "Error: "."""
+    prefix = "Error: "
+    return wrapped(prefix + " ".join(message.split()), err=True).removeprefix(prefix)
 
 
 @click.group(
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="To try it: domaincal demo. "
-    "Exit status: 0 success, 1 error, 2 wrong usage, 3 failed gate (evaluate --fail-above), 130 "
-    "interrupted.",
+    "Exit status: 0 success, 1 error, 2 wrong usage, 3 failed gate (evaluate --fail-above and "
+    "--fail-worse), 130 interrupted.",
 )
 @click.version_option(package_name="domaincal")
 def main() -> None:

@@ -91,21 +91,27 @@ def require_inputs(calibrator: Any, method: str, source: InputData) -> None:
     name = Spec.parse(method).name
     if isinstance(calibrator, DomainCalibrator):
         source.require("domains", needed_by=name, alternative="choose another method, such as ts")
+    other = "choose another method, such as ts"
+    if isinstance(calibrator, MultiDomainTemperatureScaling):
+        other = f"use {method}:features=logits"
+    require_features(calibrator, source, needed_by=name, alternative=other)
+
+
+def require_features(
+    calibrator: Any, source: InputData, *, needed_by: str, alternative: str = ""
+) -> None:
+    """Raise an error if the calibrator needs features, and the file has none."""
     if _needs_features(calibrator):
-        other = "choose another method, such as ts"
-        if isinstance(calibrator, MultiDomainTemperatureScaling):
-            other = f"use {method}:features=logits"
-        source.require("features", needed_by=name, alternative=other)
+        source.require("features", needed_by=needed_by, alternative=alternative)
 
 
 def _needs_features(calibrator: Any) -> bool:
-    """Whether a fit without features is an error."""
+    """Whether a fit, or a prediction of a fitted calibrator, is an error without features."""
     from domaincal.calibrators import BatchTemperatureScaling, MultiDomainTemperatureScaling
     from domaincal.calibrators.features.feature_inputs import FeatureInputs
 
     if isinstance(calibrator, MultiDomainTemperatureScaling):
         return calibrator.features is None
-    # BatchTemperatureScaling uses features if there are any.
-    return isinstance(calibrator, FeatureInputs) and not isinstance(
-        calibrator, BatchTemperatureScaling
-    )
+    if isinstance(calibrator, BatchTemperatureScaling):  # it needs them if its fit had any
+        return getattr(calibrator, "feature_directions_", None) is not None
+    return isinstance(calibrator, FeatureInputs)

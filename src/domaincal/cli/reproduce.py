@@ -75,8 +75,8 @@ def reproduce(
       domaincal reproduce --list
       domaincal reproduce table-1 figure-3
       domaincal reproduce all --experiment imagenet-c --data stores
-      domaincal reproduce all --experiment tiny-imagenet-c --data tiny-imagenet-200 \\
-          --network ResNet-50
+      domaincal reproduce all --experiment tiny-imagenet-c \\
+          --data tiny-imagenet-200 --network ResNet-50
       domaincal reproduce summary --experiment mine.toml -o out
       domaincal reproduce summary --experiment with-code.toml --allow-code -o out
     """
@@ -106,7 +106,7 @@ def reproduce(
 
 def _print_targets(*, as_json: bool) -> None:
     """List the targets, and the experiments that come with domaincal."""
-    from domaincal.cli.console import emit, print_json, say
+    from domaincal.cli.console import print_json, say
     from domaincal.experiments.experiment_file import SHIPPED_EXPERIMENTS
     from domaincal.experiments.targets import TARGETS
 
@@ -118,8 +118,8 @@ def _print_targets(*, as_json: bool) -> None:
         return
     width = max(map(len, TARGETS))
     for target in TARGETS.values():
-        emit(f"{target.name:{width}}  {target.about}")
-    emit(f"{'all':{width}}  all targets whose partitions the experiments have")
+        say(f"{target.name:{width}}  {target.about}", indent=" " * (width + 2))
+    say(f"{'all':{width}}  all targets whose partitions the experiments have")
     say(f"Experiments: {', '.join(SHIPPED_EXPERIMENTS)}, or a TOML file of your own.")
 
 
@@ -165,16 +165,14 @@ def make_and_print(
 
 def _print_table(made: TargetOutput, table_format: str) -> None:
     """Print a table and its sentences; nothing for a figure."""
-    from dataclasses import replace
-
-    from domaincal.cli.console import emit, say
+    from domaincal.cli.console import displayed, emit, output_width, say
 
     if made.table is None:
         return
     if table_format == "text":
         printed = made.table.printed
-        emit(replace(printed, notes=()).text().rstrip())
-        for text in (*printed.notes, "", *made.sentences, ""):
+        emit("\n".join(printed.text_lines(output_width(), displayed)))
+        for text in (*printed.legend(), "", *made.sentences, ""):
             say(text) if text else emit("")
     elif table_format == "csv":
         emit(made.table.numbers.to_csv(index=False, float_format="%.6g").rstrip())

@@ -1,64 +1,21 @@
-"""Results as text and tables."""
+"""Files, calibrators and networks as text and tables."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-from rich.markup import escape
-from rich.table import Table
-
 from domaincal._wording import few
-from domaincal.cli.console import print_table, printable, records, say
+from domaincal.cli.console import records, say
+from domaincal.cli.table_layout import Section, print_numbers
 
 if TYPE_CHECKING:
-    from domaincal.evaluation.gate import Gate
     from domaincal.io import Inspection
-    from domaincal.metrics import MethodComparison
     from domaincal.vision.networks.header import NetworkHeader
 
-_KINDS = ("InD", "OOD")
-_LEGEND = (
-    "Floor: expected ECE of a calibrated model; excess: ECE - floor; gap: |mean confidence - "
-    "accuracy|. All but NLL in %."
-)
-# Of more domains, only the worst are printed; --json has all.
+# Of more domains, only the first are printed; --json has all.
 _SHOWN_DOMAINS = 60
-_WORST_DOMAINS = 20
 _SHOWN_NAMES = 12
-
-
-def print_evaluation(
-    sentence: str,
-    table: pd.DataFrame,
-    means: pd.DataFrame,
-    comparisons: list[tuple[str, list[MethodComparison]]],
-    gate: Gate | None,
-    *,
-    n_bins: int,
-) -> None:
-    """Print ECE of each domain and method, means over domains, comparisons and the gate.
-
-    A comparison is a list of the same two methods compared by ECE and by other scores.
-    """
-    say(sentence)
-    accuracy = table.drop_duplicates("domain").set_index("domain")["accuracy"]
-    worst = _worst_domains(table)
-    title = f"ECE of each domain in %, {n_bins} bins"
-    if len(worst) < table["domain"].nunique():
-        say(
-            f"Shown: the worst {len(worst)} of {table['domain'].nunique()} domains; --json prints "
-            "all."
-        )
-    shown = table[table["domain"].isin(worst)]
-    print_table(_ece_table(shown, title, {"accuracy %": accuracy.map(_percent)}))
-    print_table(_means_table(means))
-    say(_LEGEND)
-    for kind, (found, *others) in comparisons:
-        say(f"{kind}: {found.sentence(*others)}.")
-    if gate is not None:
-        say(gate.sentence())
 
 
 def print_inspection(found: Inspection) -> None:
@@ -77,14 +34,15 @@ def print_inspection(found: Inspection) -> None:
     say(f"fingerprint: {found.fingerprint}")
     if found.ignored:
         say("ignored: " + few(found.ignored, _SHOWN_NAMES))
-    table = _table("Domains, before calibration", "domain", "n", "accuracy %", "confidence %",
-                   "classes")  # fmt: skip
-    for row in records(found.domains.head(_SHOWN_DOMAINS)):
-        table.add_row(
-            _name(row["domain"]), str(row["n"]), _percent(row["accuracy"]),
-            _percent(row["mean_confidence"]), str(row["classes"]),
-        )  # fmt: skip
-    print_table(table)
+    rows = [
+        [
+            row["domain"], str(row["n"]), percent(row["accuracy"]),
+            percent(row["mean_confidence"]), str(row["classes"]),
+        ]
+        for row in records(found.domains.head(_SHOWN_DOMAINS))
+    ]  # fmt: skip
+    columns = ["domain", "n", "accuracy %", "confidence %", "classes"]
+    print_numbers("Domains, before calibration", columns, [Section("", rows)])
     if len(found.domains) > _SHOWN_DOMAINS:
         say(f"and {len(found.domains) - _SHOWN_DOMAINS} more domains; --json prints all.")
     for finding in found.findings:
@@ -95,7 +53,7 @@ def print_inspection(found: Inspection) -> None:
 
 def print_model(calibrator: Any) -> None:
     """Print what a calibrator has learned."""
-    say(repr(calibrator))
+    say(" ".join(repr(calibrator).split()))  # scikit-learn breaks long lines
     _print_facts({**calibrator.summary(), "fitted on": calibrator.data_fingerprint_})
     if calibrator.provenance_ is not None:
         for line in calibrator.provenance_.lines():
@@ -118,7 +76,7 @@ def print_network(path: Path, network: NetworkHeader) -> None:
 def _fact(key: str, value: Any) -> str:
     """Text of one entry of a network's provenance."""
     if key == "accuracy":
-        return "not measured" if value is None else f"{_percent(value)}%"
+        return "not measured" if value is None else f"{percent(value)}%"
     if isinstance(value, dict):
         return ", ".join(f"{name} {part}" for name, part in value.items())
     if isinstance(value, bool):
@@ -129,69 +87,9 @@ def _fact(key: str, value: Any) -> str:
 def _print_facts(facts: dict[str, str]) -> None:
     width = max(map(len, facts))
     for name, value in facts.items():
-        say(f"  {name:{width}}  {value}")
+        say(f"  {name:{width}}  {value}", indent=" " * (width + 4))
 
 
-def _ece_table(table: pd.DataFrame, title: str, extra: dict[str, pd.Series[str]]) -> Table:
-    methods = table["method"].unique().tolist()
-    out = _table(title, "domain", "n", *extra, *methods)
-    for kind in _KINDS:
-        rows = table[table["kind"] == kind]
-        if rows.empty:
-            continue
-        out.add_row(f"[bold]{kind} domains[/]")
-        for domain, part in rows.groupby("domain"):
-            ece = part.set_index("method")["ece"]
-            out.add_row(
-                _name(domain),
-                str(part["n"].iloc[0]),
-                *(column[domain] for column in extra.values()),
-                *(_percent(ece[method]) for method in methods),
-            )
-        out.add_section()
-    return out
-
-
-def _means_table(means: pd.DataFrame) -> Table:
-    table = _table("Mean over domains ± standard error", "", "domains", "ECE %", "worst", "floor",
-                   "excess", "gap", "NLL")  # fmt: skip
-    for _, rows in means.groupby("kind", sort=False):
-        for row in records(rows):
-            table.add_row(
-                _name(f"{row['kind']} {row['method']}"),
-                str(row["n_domains"]),
-                _with_error(row["ece"], row["ece_standard_error"]),
-                *(_percent(row[score]) for score in ("worst_ece", "floor", "excess", "gap")),
-                f"{row['nll']:.3f}",
-            )
-        table.add_section()
-    return table
-
-
-def _worst_domains(table: pd.DataFrame) -> list[Any]:
-    """All domains or, if there are many, those where the last method has the largest ECE."""
-    if table["domain"].nunique() <= _SHOWN_DOMAINS:
-        return list(table["domain"].unique())
-    last = table[table["method"] == table["method"].iloc[-1]]
-    return list(last.nlargest(_WORST_DOMAINS, "ece")["domain"])
-
-
-def _table(title: str, first: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    table.add_column(first, overflow="fold", max_width=60)
-    for column in columns:
-        table.add_column(_name(column), justify="right", no_wrap=True)
-    return table
-
-
-def _name(name: object) -> str:
-    """Name with the markup of rich escaped."""
-    return escape(printable(name))
-
-
-def _with_error(value: float, error: float) -> str:
-    return _percent(value) if error != error else f"{_percent(value)} ± {_percent(error)}"
-
-
-def _percent(value: float) -> str:
+def percent(value: float) -> str:
+    """Fraction in %, without the sign; empty for NaN."""
     return "" if value != value else f"{100 * value:.2f}"

@@ -102,12 +102,12 @@ def train(
 
     \b
     Examples:
-      domaincal train tiny-imagenet tiny-imagenet-200 resnet.safetensors --network resnet-50 \\
-          --side 64 --stem small --validation-split val
-      domaincal train rxrx1 rxrx1_v1.0 cells.safetensors --network resnet-50 --pretrained \\
-          --learning-rate 0.01 --schedule cosine
-      domaincal train table:label=species:domain=site photos.csv mine.safetensors \\
-          --network resnet-50 --pretrained
+      domaincal train tiny-imagenet tiny-imagenet-200 resnet.safetensors \\
+          --network resnet-50 --side 64 --stem small --validation-split val
+      domaincal train rxrx1 rxrx1_v1.0 cells.safetensors --network resnet-50 \\
+          --pretrained --learning-rate 0.01 --schedule cosine
+      domaincal train table:label=species:domain=site photos.csv \\
+          mine.safetensors --network resnet-50 --pretrained
     """
     from domaincal.cli.console import print_json, progress, records, say
     from domaincal.cli.image_options import parse_dataset

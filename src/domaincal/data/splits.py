@@ -76,7 +76,9 @@ def _balanced_groups(data: CalibrationData, rng: np.random.Generator) -> Array:
     """Mask of the rows in the first half, which has whole groups and about half of each domain."""
     group, groups = data.group_codes
     if len(groups) < 2:
-        raise InputError("all rows are in one group; by='group' needs at least two groups.")
+        raise InputError(
+            "all rows are in one group, and halves of whole groups need two; split by row instead."
+        )
     domain, domains = data.domain_codes
     n_domains = len(domains)
     # Pairs of a group and a domain, sorted by group, with their numbers of rows.
@@ -139,11 +141,16 @@ def rows_in_domains(data: CalibrationData, domains: ArrayLike) -> Array:
     return np.asarray(np.isin(names, domains)[codes])
 
 
-def matching_domains(data: CalibrationData, ood: str | Iterable[Any]) -> Array:
-    """Domains that ``ood`` names or matches; at least one domain must match and one must not."""
+def matching_domains(
+    data: CalibrationData, ood: str | Iterable[Any], *, argument: str = "ood"
+) -> Array:
+    """Domains that ``ood`` names or matches; at least one domain must match and one must not.
+
+    Errors name the ``argument``.
+    """
     if not isinstance(ood, Iterable):
         raise InputError(
-            f"ood must be a pattern or a list of domains, got {ood!r}; pass [{ood!r}]."
+            f"{argument} must be a pattern or a list of domains, got {ood!r}; pass [{ood!r}]."
         )
     names = data.domain_names
     chosen = np.zeros(len(names), bool)
@@ -151,14 +158,14 @@ def matching_domains(data: CalibrationData, ood: str | Iterable[Any]) -> Array:
         same = match_names(asked, names.tolist())
         if not same.any():
             raise InputError(
-                f"ood contains {asked!r}, which matches no domain of the data; the domains are "
-                f"{few(map(str, names), 8)}."
+                f"{argument} contains {asked!r}, which matches no domain of the data; the domains "
+                f"are {few(map(str, names), 8)}."
             )
         chosen |= same
     if chosen.all() or not chosen.any():
         raise InputError(
-            f"ood matches {'all' if chosen.all() else 'none'} of the {len(names)} domains; leave "
-            "at least one domain on each side."
+            f"{argument} matches {'all' if chosen.all() else 'none'} of the {len(names)} domains; "
+            "leave at least one domain on each side."
         )
     return names[chosen]
 

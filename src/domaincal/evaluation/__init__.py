@@ -1,7 +1,8 @@
-"""Fit and score calibrators by domain: tables of scores, predictions and temperatures; the gate."""
+"""Fit and score calibrators by domain: tables of scores, predictions, temperatures; gates."""
 
 from __future__ import annotations
 
+from domaincal.evaluation.change import Change, check_change
 from domaincal.evaluation.evaluate import evaluate
 from domaincal.evaluation.gate import Gate, check_gate
 from domaincal.evaluation.prediction_table import prediction_table
@@ -11,7 +12,9 @@ from domaincal.evaluation.summary_table import summary_table
 from domaincal.evaluation.temperature_table import temperature_table
 
 __all__ = [
+    "Change",
     "Gate",
+    "check_change",
     "check_gate",
     "evaluate",
     "evaluate_leave_one_domain_out",

@@ -11,7 +11,8 @@ from domaincal.evaluation.fitting import (
     fit_clone,
     require_labels,
 )
-from domaincal.evaluation.score_table import score_table
+from domaincal.evaluation.method_warnings import MethodWarnings
+from domaincal.evaluation.score_table import scores_of_method
 
 
 def evaluate(
@@ -49,5 +50,10 @@ def evaluate(
     """
     require_labels(train, "train")
     require_labels(test, "test")
-    fitted = {name: fit_clone(c, train) for name, c in calibrators_by_name(calibrators).items()}
-    return score_table(fitted, test, n_bins=n_bins)
+    tables = []
+    with MethodWarnings() as warnings:
+        for method, calibrator in calibrators_by_name(calibrators).items():
+            with warnings.of(method):
+                fitted = fit_clone(calibrator, train)
+                tables.append(scores_of_method(method, fitted, test, n_bins=n_bins))
+    return pd.concat(tables, ignore_index=True)

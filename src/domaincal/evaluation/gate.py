@@ -10,6 +10,9 @@ import pandas as pd
 from domaincal._validation import check_option
 from domaincal.errors import InputError
 
+#: Scores that a gate can compare.
+SCORES = ("excess", "ece", "gap")
+
 
 @dataclass(frozen=True)
 class Gate:
@@ -59,13 +62,13 @@ class Gate:
 
     def sentence(self) -> str:
         """The result as a sentence."""
-        kind = "" if self.kind == "all" else f"{self.kind} "
-        over = f"{self.n_domains} {kind}domain{'s' if self.n_domains > 1 else ''}"
-        score = f"the worst {self.score}" if self.worst else f"the mean {self.score}"
+        score = described_score(
+            self.method, self.score, self.kind, self.n_domains, worst=self.worst
+        )
         place = f" (in {self.domain})" if self.worst else ""
         return (
-            f"Gate {'holds' if self.holds else 'FAILED'}: {score} of {self.method} over {over} is "
-            f"{100 * self.value:.2f}%{place}, the limit {100 * self.limit:.2f}%."
+            f"Gate {'holds' if self.holds else 'FAILED'}: {score} is {100 * self.value:.2f}%"
+            f"{place}, the limit {100 * self.limit:.2f}%."
         )
 
 
@@ -99,21 +102,52 @@ def check_gate(
     >>> dc.check_gate(table, 0.5).holds
     True
     """
-    check_option(score, "score", ("excess", "ece", "gap"))
-    real = isinstance(limit, int | float) and not isinstance(limit, bool)
-    if not real or not -1.0 <= limit <= 1.0:
-        raise InputError(f"limit must be a fraction such as 0.05, got {limit!r}.")
+    check_option(score, "score", SCORES)
+    check_limit(limit)
+    rows = gate_rows(table)
+    place = worst_place(rows[score])
+    return Gate(
+        method=str(rows["method"].iloc[0]), score=score, kind=kind_of(rows), worst=worst,
+        value=gate_value(rows[score], worst=worst), limit=float(limit), n_domains=len(rows),
+        domain=rows["domain"].iloc[place] if worst else None,
+    )  # fmt: skip
+
+
+def gate_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the last method: its OOD domains if the table has any, else all its domains."""
     if not len(table):
         raise InputError("table is empty; pass a results table with at least one row.")
-    rows = table[table["method"] == table["method"].iloc[-1]]
-    kind = "all"
-    if "kind" in rows:
-        kind = "OOD" if (rows["kind"] == "OOD").any() else "InD"
-        rows = rows[rows["kind"] == kind]
-    values = rows[score]
-    worst_row = rows.iloc[int(values.to_numpy().argmax())]
-    return Gate(
-        method=str(rows["method"].iloc[0]), score=score, kind=kind, worst=worst,
-        value=float(worst_row[score] if worst else values.mean(skipna=False)), limit=float(limit),
-        n_domains=len(rows), domain=worst_row["domain"] if worst else None,
-    )  # fmt: skip
+    chosen = table["method"] == table["method"].iloc[-1]
+    if "kind" in table and (chosen & (table["kind"] == "OOD")).any():
+        chosen &= table["kind"] == "OOD"
+    rows: pd.DataFrame = table.loc[chosen]
+    return rows
+
+
+def kind_of(rows: pd.DataFrame) -> str:
+    """Kind of the rows of :func:`gate_rows`; "all" if they have none."""
+    return str(rows["kind"].iloc[0]) if "kind" in rows else "all"
+
+
+def gate_value(values: pd.Series[float], *, worst: bool) -> float:
+    """Score of the worst domain, or mean over domains; NaN if the score of a domain is NaN."""
+    return float(values.iloc[worst_place(values)] if worst else values.mean(skipna=False))
+
+
+def worst_place(values: pd.Series[float]) -> int:
+    """Position of the largest score; of the first NaN if there is one."""
+    return int(values.to_numpy().argmax())
+
+
+def check_limit(limit: object) -> None:
+    """Raise an error if the limit is not a fraction."""
+    real = isinstance(limit, int | float) and not isinstance(limit, bool)
+    if not real or not -1.0 <= limit <= 1.0:  # type: ignore[operator]
+        raise InputError(f"limit must be a fraction such as 0.05, got {limit!r}.")
+
+
+def described_score(method: str, score: str, kind: str, n_domains: int, *, worst: bool) -> str:
+    """Text such as "the mean excess of TS over 4 OOD domains"."""
+    kind = "" if kind == "all" else f"{kind} "
+    over = f"{n_domains} {kind}domain{'s' if n_domains > 1 else ''}"
+    return f"the {'worst' if worst else 'mean'} {score} of {method} over {over}"

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array, Track
+from domaincal._validation import check_count, check_random_state
 from domaincal._warnings import warn_caller
 from domaincal._wording import few
 from domaincal.data import CalibrationData
@@ -28,7 +29,8 @@ from domaincal.evaluation.fitting import (
     fit_clone,
     require_labels,
 )
-from domaincal.evaluation.score_table import score_table
+from domaincal.evaluation.method_warnings import MethodWarnings
+from domaincal.evaluation.score_table import score_table, scores_of_method
 
 
 def evaluate_split(
@@ -75,7 +77,8 @@ def evaluate_split(
     {'InD': 4, 'OOD': 2}
     """
     train, scored = split_rows(data, ood=ood, by=by, random_state=random_state)
-    return _fit_and_score(calibrators, train, scored, n_bins, track)
+    with MethodWarnings() as warnings:
+        return _fit_and_score(calibrators, train, scored, n_bins, track, warnings)
 
 
 def split_rows(
@@ -105,6 +108,7 @@ def evaluate_leave_one_domain_out(
     calibrators: Calibrators,
     data: CalibrationData,
     *,
+    n_folds: int | None = None,
     by: SplitBy | None = None,
     n_bins: int = 15,
     random_state: int = 0,
@@ -112,22 +116,27 @@ def evaluate_leave_one_domain_out(
 ) -> pd.DataFrame:
     """Score each domain with calibrators fitted to all other domains, as if it were new.
 
+    Every domain takes a fit of each calibrator. With many domains, leave them out in folds.
+
     Parameters
     ----------
     calibrators : calibrator, sequence of calibrators, or mapping from names to calibrators
         Calibrators to compare. They are not changed.
     data : CalibrationData
         Rows with labels and at least two domains.
+    n_folds : int, optional
+        Deal the domains at random into this number of folds, and score the domains of each fold
+        with calibrators fitted to all other folds. By default, each domain is a fold of its own.
     by : {"row", "group"}, optional
         ``"group"``: no group is both fitted and scored. Of the groups that occur both in the
-        domain and in other domains, one half is fitted and the other half is scored. The default
+        fold and in other folds, one half is fitted and the other half is scored. The default
         is ``"group"`` if the data have groups.
     n_bins : int, default 15
         Number of bins of the calibration errors.
     random_state : int, default 0
-        Seed of the halves of the groups.
+        Seed of the folds, and of the halves of the groups.
     track : callable, optional
-        Wraps the list of domains to show progress, e.g. ``tqdm.tqdm``.
+        Wraps the list of folds, each a list of domains, to show progress, e.g. ``tqdm.tqdm``.
 
     Returns
     -------
@@ -145,28 +154,49 @@ def evaluate_leave_one_domain_out(
     """
     require_labels(data, "data")
     by = resolve_split(data, by)
+    folds = _deal_domains(data, n_folds, random_state)
     first_half = np.ones(len(data), bool)
     if by == "group":
         first_half = half_mask(data, by=by, random_state=random_state)
     tables = []
     scored = np.zeros(len(data), bool)
-    for domain in track(domains_to_leave_out(data)):
-        own = data.domains == domain
-        shared = np.zeros(len(data), bool)
-        if by == "group":
-            shared = _same_group(data, own) & _same_group(data, ~own)
-        # Shared groups: the first half is fitted, the second half is scored.
-        fit, test = ~own & (~shared | first_half), own & (~shared | ~first_half)
-        if fit.any() and test.any():
-            scored |= test
-            parts = {"OOD": data.select(test)}
-            tables.append(_fit_and_score(calibrators, data.select(fit), parts, n_bins, iter))
+    with MethodWarnings() as warnings:
+        for domains in track(folds):
+            own = rows_in_domains(data, domains)
+            shared = np.zeros(len(data), bool)
+            if by == "group":
+                shared = _same_group(data, own) & _same_group(data, ~own)
+            # Shared groups: the first half is fitted, the second half is scored.
+            fit, test = ~own & (~shared | first_half), own & (~shared | ~first_half)
+            if fit.any() and test.any():
+                scored |= test
+                train, parts = data.select(fit), {"OOD": data.select(test)}
+                tables.append(_fit_and_score(calibrators, train, parts, n_bins, iter, warnings))
     _warn_of_unscored_domains(data, scored)
     if not tables:
-        raise InputError("no domain has groups of its own to score; use by='row'.")
+        raise InputError(
+            "every group that could be scored is in the fitted half; split by row instead."
+        )
+    methods = {name: k for k, name in enumerate(calibrators_by_name(calibrators))}
+    places = {name: k for k, name in enumerate(data.domain_names.tolist())}
     table = pd.concat(tables, ignore_index=True)
-    order = {name: k for k, name in enumerate(calibrators_by_name(calibrators))}
-    return table.sort_values("method", key=lambda m: m.map(order), kind="stable", ignore_index=True)
+    order = np.lexsort([table["domain"].map(places), table["method"].map(methods)])
+    return table.iloc[order].reset_index(drop=True)
+
+
+def _deal_domains(data: CalibrationData, n_folds: int | None, random_state: int) -> list[list[Any]]:
+    """Domains of each fold; one domain in each fold if ``n_folds`` is None."""
+    names = domains_to_leave_out(data)
+    if n_folds is None:
+        return [[name] for name in names]
+    check_count(n_folds, "n_folds", minimum=2)
+    if n_folds > len(names):
+        raise InputError(
+            f"{n_folds} folds need at least {n_folds} domains, but the data have {len(names)}; use "
+            "fewer folds."
+        )
+    folds = check_random_state(random_state).permutation(len(names)) % n_folds
+    return [[names[k] for k in np.flatnonzero(folds == fold)] for fold in range(n_folds)]
 
 
 def evaluate_fitted(
@@ -249,11 +279,14 @@ def _fit_and_score(
     parts: dict[str, CalibrationData],
     n_bins: int,
     track: Track,
+    warnings: MethodWarnings,
 ) -> pd.DataFrame:
     """Results table of calibrators fitted to ``train`` and scored on the parts, by kind."""
     tables = []
     for method, calibrator in track(list(calibrators_by_name(calibrators).items())):
-        fitted = {method: fit_clone(calibrator, train)}
-        for kind, rows in parts.items():
-            tables.append(score_table(fitted, rows, n_bins=n_bins).assign(kind=kind))
+        with warnings.of(method):
+            fitted = fit_clone(calibrator, train)
+            for kind, rows in parts.items():
+                scores = scores_of_method(method, fitted, rows, n_bins=n_bins)
+                tables.append(scores.assign(kind=kind))
     return pd.concat(tables, ignore_index=True)

@@ -20,14 +20,15 @@ from domaincal.evaluation.fitting import (
     prediction_arguments,
     require_labels,
 )
+from domaincal.evaluation.method_warnings import MethodWarnings
 from domaincal.kernels.dispatch import predicted_classes
 from domaincal.metrics.domains import domain_rows
 from domaincal.statistics import BinSums
 
-#: Columns of a results table.
 # Elements of the float64 probabilities of a user's calibrator that exist at a time.
 BLOCK_ELEMENTS = 1 << 21
 
+#: Columns of a results table.
 COLUMNS = (
     "method", "domain", "n", "accuracy", "mean_confidence",
     "ece", "floor", "excess", "gap", "nll", "brier",
@@ -68,11 +69,19 @@ def score_table(fitted: Calibrators, test: CalibrationData, *, n_bins: int = 15)
     >>> dc.score_table(fitted, data)["domain"].tolist()
     ['domain-0', 'domain-1']
     """
-    records = [
-        (method, *scores.record())
-        for method, calibrator in calibrators_by_name(fitted).items()
-        for scores in domain_scores(calibrator, test, n_bins=n_bins)
-    ]
+    tables = []
+    with MethodWarnings() as warnings:
+        for method, calibrator in calibrators_by_name(fitted).items():
+            with warnings.of(method):
+                tables.append(scores_of_method(method, calibrator, test, n_bins=n_bins))
+    return pd.concat(tables, ignore_index=True)
+
+
+def scores_of_method(
+    method: str, fitted: Any, test: CalibrationData, *, n_bins: int
+) -> pd.DataFrame:
+    """Results table of one fitted calibrator."""
+    records = [(method, *found.record()) for found in domain_scores(fitted, test, n_bins=n_bins)]
     return pd.DataFrame(records, columns=list(COLUMNS))
 
 

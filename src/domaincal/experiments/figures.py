@@ -6,12 +6,10 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from threading import Lock
 from typing import Any, Literal
 
 import pandas as pd
 
-from domaincal._files import atomic_file
 from domaincal._optional import require
 from domaincal.experiments.results import Results
 from domaincal.experiments.trial_results import TrialResult
@@ -23,13 +21,13 @@ from domaincal.plots import (
     plot_reliability,
     plot_temperatures,
 )
+from domaincal.plots.figure_files import write_figure
 from domaincal.plots.style import drawn
 from domaincal.plots.temperatures import set_log_ticks
 
 # The domain in the paper's first figure.
 _SHOWN_DOMAIN = "gaussian_noise-5"
 _SIDE = 3.7  # of a panel, in inches
-_PNG_DPI = 200
 _MAX_SIDE = 14.8  # of a figure, in inches: at most 3,000 pixels
 _MAX_COLUMNS = 4  # of panels in an overview of one network
 _FIRST_REPEAT = "MD-TS, first repeat"
@@ -42,8 +40,6 @@ _SMALL_LEGENDS = {
     "domains": "numbers: domains in which MD-TS has the lower ECE",
     "accuracy": "numbers: mean of |confidence - accuracy| in %",
 }
-# The settings of matplotlib belong to all threads.
-_settings = Lock()
 
 
 def reliability_figure(results: Results) -> Any:
@@ -258,13 +254,9 @@ def _overview_title(runs: Sequence[Results], what: str) -> str:
 
 def save_figure(figure: Any, path: Path) -> list[Path]:
     """Write PNG and SVG; the same figure gives the same files."""
-    matplotlib = require("matplotlib", extra="plots", purpose="drawing")
     paths = [path.with_suffix(".png"), path.with_suffix(".svg")]
-    with _settings, matplotlib.rc_context({"svg.hashsalt": path.name}):
-        with atomic_file(paths[0]) as file:
-            figure.savefig(file, format="png", dpi=_PNG_DPI)
-        with atomic_file(paths[1]) as file:
-            figure.savefig(file, format="svg", metadata={"Date": None})
+    for each in paths:
+        write_figure(figure, each)
     return paths
 
 

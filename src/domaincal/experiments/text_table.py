@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 _LATEX = str.maketrans({
@@ -52,25 +53,42 @@ class TextTable:
     notes: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """The table as plain text; the best number of a line has a star."""
+        """The table as plain text, with its legend; the best number of a line has a star."""
+        return "\n".join([*self.text_lines(), *self.legend()]) + "\n"
+
+    def legend(self) -> tuple[str, ...]:
+        """Paragraphs below a table in plain text."""
+        return (f"*: {self.best}.", *self.notes)
+
+    def text_lines(self, width: int | None = None, shown: Callable[[str], str] = str) -> list[str]:
+        """Lines of the table in plain text, without its legend.
+
+        Columns that do not fit into ``width`` characters, even with smaller gaps, follow below.
+        ``shown`` replaces signs that the output cannot show.
+        """
         rows = {
-            line: [line.name, *_marked(line, "", "*")]
+            line: [shown(cell) for cell in (line.name, *_marked(line, "", "*"))]
             for block in self.blocks
             for line in block.lines
         }
-        header = [self.name_column, *self.columns]
+        header = [shown(name) for name in (self.name_column, *self.columns)]
         widths = [max(map(len, column)) for column in zip(header, *rows.values(), strict=True)]
+        is_narrow = width is not None and sum(widths) + 2 * (len(widths) - 1) > width
+        gap = " " if is_narrow else "  "
+        lines = [*_wrapped(shown(self.title), width), ""]
+        for part in _fitting_columns(widths, len(gap), width):
 
-        def joined(values: Sequence[str]) -> str:
-            first, *others = values
-            parts = [v.rjust(w) for v, w in zip(others, widths[1:], strict=True)]
-            return "  ".join([first.ljust(widths[0]), *parts]).rstrip()
+            def joined(values: Sequence[str], part: Sequence[int] = part) -> str:
+                cells = [values[k].rjust(widths[k]) for k in part]
+                return gap.join([values[0].ljust(widths[0]), *cells]).rstrip()
 
-        rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-        lines = [self.title, "", joined(header)]
-        for block in self.blocks:
-            lines += [rule, block.heading, *(joined(rows[line]) for line in block.lines)]
-        return "\n".join([*lines, rule, f"*: {self.best}.", *self.notes]) + "\n"
+            rule = "-" * (widths[0] + sum(len(gap) + widths[k] for k in part))
+            lines.append(joined(header))
+            for block in self.blocks:
+                lines += [rule, *_wrapped(shown(block.heading), width)]
+                lines += [joined(rows[line]) for line in block.lines]
+            lines.append(rule)
+        return lines
 
     def markdown(self) -> str:
         """The table in Markdown; the best number of a line is bold."""
@@ -110,3 +128,19 @@ def _marked(line: Line, before: str, after: str) -> list[str]:
         f"{before}{number}{after}" if k == line.best else number
         for k, number in enumerate(line.numbers)
     ]
+
+
+def _fitting_columns(widths: Sequence[int], gap: int, width: int | None) -> Iterator[list[int]]:
+    """Columns that fit beside the first one, part by part; a part has at least one column."""
+    part: list[int] = []
+    for k in range(1, len(widths)):
+        used = widths[0] + sum(gap + widths[j] for j in [*part, k])
+        if part and width is not None and used > width:
+            yield part
+            part = []
+        part.append(k)
+    yield part
+
+
+def _wrapped(text: str, width: int | None) -> list[str]:
+    return [text] if width is None else textwrap.wrap(text, width, break_long_words=False)

@@ -11,16 +11,25 @@ from domaincal.errors import InputError
 from domaincal.plots.style import (
     GRID,
     KINDS,
+    LABEL_WIDTH,
+    LEGEND_WIDTH,
     axes,
     diagonal,
     drawn,
+    drawn_lines,
     kind_style,
     label,
     method_styles,
+    shortened,
 )
 
 # The names of more domains would overlap.
 _MAX_NAMED_DOMAINS = 40
+# Characters of a domain's name, and the height of a character in inches.
+_NAME_WIDTH = 32
+_CHARACTER = 0.075
+# A legend with more lines, or with long names, stands above the axes, where it hides no points.
+_LINES_INSIDE = 4
 _SCORES = {"ece": "ECE", "excess": "excess ECE", "gap": "|confidence - accuracy|"}
 
 
@@ -51,29 +60,36 @@ def plot_domain_errors(table: pd.DataFrame, *, score: str = "ece", ax: Any = Non
     methods = table["method"].unique().tolist()
     wide = _by_method(table, score)
     order = wide[methods[0]].sort_values(kind="stable").index
+    means = {method: 100.0 * float(np.nanmean(wide[method])) for method in methods}
+    names = shortened([drawn(domain) for *_, domain in order.to_flat_index()], _NAME_WIDTH)
+    is_named = len(order) <= _MAX_NAMED_DOMAINS
     width = float(np.clip(0.16 * len(order), 4.4, 12.0))
-    ax = axes(ax, size=(width, 3.6))
+    room = _CHARACTER * max(0, max(map(len, names)) - 12) if is_named else 0.0
+    texts = {method: label(f"{method} (mean {mean:.2f})") for method, mean in means.items()}
+    lines = sum(text.count("\n") + 1 for text in texts.values())
+    is_large = lines > min(_LINES_INSIDE, len(texts))
+    legend = 0.19 * (lines + 1) if is_large else 0.0
+    ax = axes(ax, size=(width, 3.6 + room + legend))
     places = np.arange(len(order))
     for method, style in method_styles(methods).items():
         values = 100.0 * wide[method].loc[order].to_numpy()
-        mean = float(np.nanmean(values))
-        text = label(f"{method} (mean {mean:.2f})")
-        ax.plot(places, values, linestyle="none", markersize=5, label=text, **style)
-        ax.axhline(mean, color=style["color"], linewidth=1.0, alpha=0.6)
+        ax.plot(places, values, linestyle="none", markersize=5, label=texts[method], **style)
+        ax.axhline(means[method], color=style["color"], linewidth=1.0, alpha=0.6)
     bold = False
-    if len(order) <= _MAX_NAMED_DOMAINS:
-        names = [drawn(domain) for *_, domain in order.to_flat_index()]
+    if is_named:
         ax.set_xticks(places, names, rotation=90, fontsize="small")
         bold = _mark_ood(ax, order)
     else:
         ax.set_xticks([])
-        ax.set_xlabel(f"{len(order)} domains, in the order of {drawn(methods[0])}")
+        text = f"{len(order)} domains, in the order of {methods[0]}"
+        ax.set_xlabel(drawn_lines(text, 2 * LABEL_WIDTH))
     ax.set_ylabel(f"{name} in %")
     ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
     ax.grid(True, axis="y", **GRID)
     ax.set_axisbelow(True)
     title = "lines: mean" + ("; bold: OOD" if bold else "")
-    ax.legend(fontsize="small", title=title, title_fontsize="small")
+    above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.01)} if legend else {"loc": "best"}
+    ax.legend(fontsize="small", title=title, title_fontsize="small", **above)
     return ax
 
 
@@ -116,24 +132,29 @@ def plot_method_scatter(
             )
     wide = 100.0 * _by_method(table, score)[[first, second]].dropna()
     low = min(0.0, float(wide.to_numpy().min()))
-    # The limits leave room for the legend above all points, so that it hides none of them.
-    room = max(1.05 * (wide.to_numpy().max() - low), 1.25 * (wide[second].max() - low), 1e-9)
-    high = low + float(room)
-    ax = axes(ax)
-    diagonal(ax, low, high)
+    texts = {}
     for kind, rows in _kinds(wide):
         better = int((rows[second] < rows[first]).sum())
-        text = f"{kind + ': ' if kind else ''}{second} lower in {better} of {len(rows)}"
+        start = f"{kind}: " if kind else ""
+        texts[kind] = label(f"{start}{second} lower in {better} of {len(rows)}")
+    # The limits leave room for the legend above all points, so that it hides none of them.
+    lines = sum(text.count("\n") + 1 for text in texts.values())
+    above = 1.25 + 0.07 * max(0, lines - 2)
+    room = max(1.05 * (wide.to_numpy().max() - low), above * (wide[second].max() - low), 1e-9)
+    ax = axes(ax)
+    diagonal(ax, low, low + float(room))
+    for kind, rows in _kinds(wide):
         ax.plot(
             rows[first], rows[second], linestyle="none", markersize=5, alpha=0.85, zorder=3,
-            label=label(text), **kind_style(kind),
+            label=texts[kind], **kind_style(kind),
         )  # fmt: skip
-    ax.set_xlabel(f"{drawn(first)}: {name} in %")
-    ax.set_ylabel(f"{drawn(second)}: {name} in %")
+    ax.set_xlabel(drawn_lines(f"{first}: {name} in %", LABEL_WIDTH))
+    ax.set_ylabel(drawn_lines(f"{second}: {name} in %", LABEL_WIDTH))
     ax.legend(loc="upper left", fontsize="small")
     ax.text(
-        0.97, 0.04, f"{drawn(second)} better", transform=ax.transAxes, color="0.55",
-        fontsize="small", fontstyle="italic", horizontalalignment="right", clip_on=True, zorder=1,
+        0.97, 0.04, drawn_lines(f"{second} better", LEGEND_WIDTH), transform=ax.transAxes,
+        color="0.55", fontsize="small", fontstyle="italic", horizontalalignment="right",
+        clip_on=True, zorder=1,
     )  # fmt: skip
     return ax
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from domaincal.errors import InputError
 from domaincal.metrics import ReliabilityCurve
-from domaincal.plots.style import COLOURS, axes, diagonal, drawn
+from domaincal.plots.style import COLOURS, LABEL_WIDTH, axes, diagonal, drawn_lines
 
 # Bins with fewer rows are drawn pale: their accuracy is uncertain.
 _FEW_ROWS = 10
@@ -75,7 +75,7 @@ def plot_reliability(curve: ReliabilityCurve, *, ax: Any = None, label: str | No
     error = float(np.sum(np.abs(gap[known]) * share[known]))
     ax.set_xlabel("confidence")
     ax.set_ylabel("accuracy")
-    start = f"{drawn(label)}, " if label else ""
-    ax.set_title(f"{start}ECE {100 * error:.2f}%", fontsize="medium")
+    start = f"{label}, " if label else ""
+    ax.set_title(drawn_lines(f"{start}ECE {100 * error:.2f}%", LABEL_WIDTH), fontsize="medium")
     ax.legend(loc="best", framealpha=0.8, fontsize="small")
     return ax

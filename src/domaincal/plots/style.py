@@ -7,6 +7,7 @@ from itertools import cycle
 from typing import Any
 
 from domaincal._optional import require
+from domaincal._wording import fold
 
 # The colour-blind safe palette of Okabe and Ito, dark colours first. Each colour has its own
 # marker, so that figures are readable without colours.
@@ -16,6 +17,9 @@ KINDS = ("InD", "OOD")
 # Fixed styles, the same in every figure. InD and OOD have styles that these methods do not have.
 _METHOD_STYLES = {"MD-TS": 0, "TS": 1, "MSP": 6, "oracle": 3}
 _KIND_STYLES = {"": 0, "InD": 2, "OOD": 4}
+# Characters in a line of a legend, and of a label beside or below square axes.
+LEGEND_WIDTH = 34
+LABEL_WIDTH = 40
 GRID = {"color": "0.9", "linewidth": 0.8}
 REFERENCE = {"color": "0.45", "linewidth": 1.0, "linestyle": "--"}
 
@@ -73,6 +77,35 @@ def drawn(text: object) -> str:
 
 
 def label(text: object) -> str:
-    """Text of a legend; matplotlib leaves out artists whose label starts with ``_``."""
-    shown = drawn(text)
+    """Text of a legend, in short lines; matplotlib leaves out artists whose label starts with _."""
+    shown = drawn_lines(text, LEGEND_WIDTH)
     return f" {shown}" if shown.startswith("_") else shown
+
+
+def drawn_lines(text: object, width: int) -> str:
+    """Text as :func:`drawn`, in lines of at most ``width`` characters."""
+    return "\n".join(drawn(line) for line in fold(drawn(text).replace(r"\$", "$"), width))
+
+
+def shortened(names: Sequence[object], width: int) -> list[str]:
+    """Names of at most ``width`` characters, without their middle; different names stay different.
+
+    Examples
+    --------
+    >>> shortened(["short", "a-very-long-name-1", "a-very-long-name-2"], 11)
+    ['short', 'a-ver…ame-1', 'a-ver…ame-2']
+    >>> shortened(["night-long-0-x-day", "night-long-1-x-day"], 9)
+    ['night…(1)', 'night…(2)']
+    """
+    texts = [str(name) for name in names]
+    tail = (width - 1) // 2
+    short = [
+        text if len(text) <= width else f"{text[: width - 1 - tail]}…{text[-tail:]}"
+        for text in texts
+    ]
+    repeated = [short.count(text) > 1 for text in short]
+    for k, text in enumerate(texts):
+        if len(text) > width and repeated[k]:
+            number = f"…({k + 1})"
+            short[k] = text[: width - len(number)] + number
+    return short

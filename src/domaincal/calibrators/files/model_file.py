@@ -129,7 +129,8 @@ def load_with_sections(path: str | os.PathLike[str]) -> tuple[Any, dict[str, dic
         raise InputError(f"{path} is a folder; pass a file written by calibrator.save(path).")
     if Path(path).suffix != ".safetensors":
         raise InputError(
-            f"{path} does not end in .safetensors; pass a file written by calibrator.save(path)."
+            f"{path} does not end in .safetensors; give a calibrator that save() or domaincal fit "
+            "has written."
         )
     tensors, metadata = read_tensors(path)
     text = metadata.get("domaincal")
