@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import domaincal as dc
+from domaincal.io.formats import is_table
 from fuzzing.damage import damaged
 from fuzzing.target import (
     Target,
@@ -61,7 +62,7 @@ def check_rows(case: Case) -> None:
     elif case.reader == 0:
         run_verb("inspect", case.path)
     elif case.reader == 1:
-        check_data(dc.read(case.path, probabilities=True))
+        check_data(dc.read(case.path, probabilities=("logits", "logit_*")[is_table(case.path)]))
     else:
         check_data(dc.read(case.path, verify=case.reader == 2))
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from domaincal.cli.column_options import column_options
 from domaincal.cli.method_options import METHODS_HELP
 from domaincal.cli.options import (
     DATA_HELP,
     data_argument,
     json_option,
     max_memory_option,
-    probabilities_option,
     seed_option,
 )
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from domaincal.cli.options import InputData
+    from domaincal.data.column_choice import ColumnChoice
     from domaincal.evaluation.gate import Gate
 
 #: Exit status of a failed gate.
@@ -81,7 +82,7 @@ def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     help="Score of the gate. [default: excess]",
 )  # fmt: skip
 @click.option("--worst", is_flag=True, help="Gate on the worst domain instead of the mean.")
-@probabilities_option
+@column_options
 @max_memory_option
 @json_option
 def evaluate(
@@ -96,7 +97,7 @@ def evaluate(
     fail_above: float | None,
     fail_on: str | None,
     worst: bool,
-    probabilities: bool,
+    columns: ColumnChoice,
     max_memory: int | None,
     as_json: bool,
 ) -> None:
@@ -118,7 +119,7 @@ def evaluate(
     from domaincal.evaluation import check_gate
 
     _check_options(methods, models, ood, leave_one_domain_out, split, fail_above, fail_on, worst)
-    source = read_input(data, probabilities=probabilities, max_memory=max_memory)
+    source = read_input(data, columns, max_memory=max_memory)
     _require_arrays(source, ood=ood, leave_one_domain_out=leave_one_domain_out, split=split)
     if source.data.domains is None:
         left_out = "" if methods or models else ", and md-ts and batch are left out"
@@ -218,6 +219,7 @@ def _score_models(
     """Results table of fitted calibrators; completes ``protocol``."""
     from domaincal.calibrators import load
     from domaincal.cli.console import say
+    from domaincal.cli.method_options import require_prediction_inputs
     from domaincal.evaluation.protocols import evaluate_fitted
 
     protocol.update(protocol="models", models=[str(path) for path in models])
@@ -225,6 +227,7 @@ def _score_models(
     for path in models:
         name = path.stem if path.stem not in fitted else str(path)
         fitted[name] = load(path)
+        require_prediction_inputs(fitted[name], path, source)
         if fitted[name].data_fingerprint_ == source.data.fingerprint():
             say(f"warning: {path} was fitted on these rows; its scores are too optimistic.",
                 err=True)  # fmt: skip
@@ -262,7 +265,7 @@ def _print_results(
         print_evaluation(sentence, table, means, by_scores, gate, n_bins=protocol["n_bins"])
         return
     content = {
-        "data": described(source.path, source.data),
+        "data": described(source),
         "protocol": protocol,
         "table": records(table),
         "means": records(means),

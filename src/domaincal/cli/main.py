@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from domaincal.cli.apply import apply
+from domaincal.cli.column_options import in_words_of_options
 from domaincal.cli.console import emit, printable, warnings_in_one_line
 from domaincal.cli.convert import convert
 from domaincal.cli.corrupt import corrupt
@@ -52,7 +53,7 @@ class _Verbs(click.Group):
 
 
 def _failure(message: str) -> click.ClickException:
-    return click.ClickException(printable(" ".join(message.split())))
+    return click.ClickException(printable(in_words_of_options(" ".join(message.split()))))
 
 
 @click.group(

@@ -33,6 +33,8 @@ from domaincal._validation import (
     check_not_empty,
     column_names,
 )
+from domaincal.data.column_choice import ColumnChoice, Columns
+from domaincal.data.data_frames import arrays_from_frame
 from domaincal.data.fingerprint import fingerprint
 from domaincal.errors import InputError
 
@@ -117,6 +119,53 @@ class CalibrationData:
         put("_coded", coded)
         put("provenance", _check_provenance(self.provenance))
         self._make_read_only()
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        probabilities: Columns | None = None,
+        logits: Columns | None = None,
+        label: str | None = None,
+        domain: str | None = None,
+        features: Columns | None = None,
+        group: str | None = None,
+        class_names: Sequence[str] | None = None,
+    ) -> CalibrationData:
+        """Rows of a data frame, whose columns have any names.
+
+        Parameters
+        ----------
+        frame : DataFrame
+        probabilities, logits : str or list of str, optional
+            Columns of the scores, one for each class; give one of the two. A name, a list of names,
+            or a pattern such as ``"p_*"``: the text in place of ``*`` is then the name of the
+            class. A single name is a binary score: the probability, or the log-odds, of class 1. By
+            default ``logit_*`` or ``prob_*``, or one column ``score`` (log-odds) or ``prob``.
+        label, domain, group : str, optional
+            Columns; by default ``label``, ``domain`` and ``group``, in any case, if there are any.
+            Labels are names of classes, or numbers of their columns from 0.
+        features : str or list of str, optional
+            Columns of numbers: names or patterns; by default ``feature_*``.
+        class_names : list of str, optional
+            Names of the classes in the order of their columns; for a binary score, the second is
+            the class that it speaks for.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"site": ["a", "a", "b"], "y": ["no", "yes", "yes"],
+        ...                       "risk": [0.2, 0.7, 0.9], "age": [41, 65, 70]})
+        >>> CalibrationData.from_frame(frame, probabilities="risk", label="y", domain="site",
+        ...                            features=["age"], class_names=["no", "yes"])
+        CalibrationData(3 rows, 2 classes, 1 feature, 2 domains)
+        """
+        choice = ColumnChoice(
+            logits=logits, probabilities=probabilities, features=features, label=label,
+            domain=domain, group=group, class_names=class_names,
+        )  # fmt: skip
+        return cls(**arrays_from_frame(frame, choice))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)  # arrays that were copied or pickled are writable again
