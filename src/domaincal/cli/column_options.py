@@ -76,6 +76,7 @@ def print_columns(columns: ColumnChoice, sources: Mapping[str, Sequence[str]]) -
     """Print, to stderr, which columns were read as what, if the user chose any."""
     from domaincal._wording import few
     from domaincal.cli.console import say
+    from domaincal.data.column_choice import KEYWORDS
 
     if columns.is_default():
         return
@@ -84,7 +85,7 @@ def print_columns(columns: ColumnChoice, sources: Mapping[str, Sequence[str]]) -
         is_score = array in ("logits", "probabilities")
         if is_score and "classes" in shown:
             continue  # logits were read in place of probabilities
-        name = "classes" if is_score else array
+        name = "classes" if is_score else KEYWORDS[array]
         shown.add(name)
         kind = f" ({array})" if is_score else ""
         say(f"{name}: {few(names, _SHOWN)}{kind}", err=True)

@@ -26,8 +26,8 @@ DATA_HELP = (
     "features, domains, groups; or columns logit_* (or prob_*, or one column score or prob of a "
     "binary classifier), feature_*, label, domain, group. --logits, --probabilities, "
     "--features, --label, --domain and --group give other names: those of columns, or patterns "
-    "with one *, separated by commas. A single name of --logits or --probabilities is the log-odds, or the probability, of "
-    "the second of two classes."
+    "with one *, separated by commas. A single name of --logits or --probabilities is the "
+    "log-odds, or the probability, of the second of two classes."
 )
 
 data_argument = click.argument("data", type=click.Path(path_type=Path))
