@@ -248,8 +248,9 @@ def _single(columns: Sequence[str], choice: ColumnChoice) -> dict[str, str]:
         given = choice.of(array)
         if given and given[0] not in columns:
             raise not_found_error(array, given[0], columns)
-        default = _any_case(SINGLE[array], columns, array) if array in SINGLE else None
-        column = given[0] if given else default
+        column = given[0] if given else None
+        if not given and array in SINGLE:
+            column = _any_case(SINGLE[array], columns, array)
         if column is not None:
             single[array] = column
     return single
