@@ -32,6 +32,7 @@ import numpy as np, pandas as pd
 import domaincal as dc
 from domaincal._memory import MemoryLimit
 from domaincal.datasets import read_domain_table
+from domaincal.io.formats import read_rows
 
 def peak(kind):
     with open("/proc/self/status") as file:
@@ -48,6 +49,8 @@ MemoryLimit.require = note
 def read(path):
     if ".csv.gz" in path or "domain_table" in path:
         return read_domain_table(path, label="label", domain="domain", features=["logit_0"])
+    if "kept" in path:
+        return read_rows(path, keep="all")
     return dc.read(path)
 read(good)
 before, found = peak("VmRSS"), {}
@@ -214,13 +217,22 @@ def test_the_estimate_for_a_table_is_not_below_the_memory_that_it_takes(tmp_path
         "short rows.csv": _csv(_columns(300), ["1"] * (n // 20)),
         "columns.csv": _csv(_columns(5000), [",".join("1" * 5000)]),
         "a long cell.csv": _csv("logit_0,logit_1,x", ["1,2,", "1,2," + "x" * 10**7]),
+        # Features are read as numbers and as texts.
+        "kept.csv": _csv(
+            f"logit_0,logit_1,{_columns(4, 'feature_')},note",
+            [f"1,2,{a:.3f},{b:.4f},{c:.5f},{d:.6f},note {a}" for a, b, c, d in z[: n // 2]],
+        ),
     }  # fmt: skip
     columns = {"logit_0": z[:, 0], "logit_1": z[:, 1]}
+    features = {f"feature_{k}": z[:, k] for k in range(4)}
     parquet = {
         "packed.parquet": _parquet(
             tmp_path, {f"logit_{k}": np.zeros(10 * n) for k in range(8)}, compression="zstd"
         ),
         "names.parquet": _parquet(tmp_path, {**columns, "group": names}, use_dictionary=False),
+        "kept.parquet": _parquet(
+            tmp_path, {**columns, **features, "a": names, "b": names}, use_dictionary=False
+        ),
         "columns.parquet": _parquet(tmp_path, {f"logit_{k}": [1.0] for k in range(5000)}),
     }
     found = {
