@@ -1,5 +1,6 @@
 """The column options of every verb, and the columns that apply keeps."""
 
+import csv
 import json
 
 import numpy as np
@@ -14,7 +15,7 @@ from support import small_domains
 NAMES = np.array(["ant", "bee", "cat", "dog", "emu"])
 DATA = small_domains(n_rows=40)
 P = np.exp(DATA.logits) / np.exp(DATA.logits).sum(axis=1, keepdims=True)
-NOTES = ["", 'a "quoted" one', "comma, semicolon; tab\t", "two\r\nlines", "1.50", "NA"]
+NOTES = ["", 'a "quoted" one', "comma, semicolon; tab\t", "two\r\nlines", "of an\rold Mac", "NA"]
 FRAME = pd.DataFrame({
     "case": [f"{k:05d}" for k in range(len(DATA))], "y_true": NAMES[DATA.labels],
     "note": np.resize(NOTES, len(DATA)), "site": DATA.domains,
@@ -35,6 +36,11 @@ def run(*arguments, code=0, stdin=None):
     return result
 
 
+def write(frame, path, separator=","):
+    """A csv with texts in quotes, without which a lone \\r ends the line."""
+    frame.to_csv(path, index=False, sep=separator, quoting=csv.QUOTE_NONNUMERIC)
+
+
 def texts(path):
     """Cells of a csv as they are in the file."""
     return pd.read_csv(path, dtype=str, keep_default_na=False)
@@ -42,7 +48,7 @@ def texts(path):
 
 @pytest.fixture
 def cases(tmp_path):
-    FRAME.to_csv(tmp_path / "cases.csv", index=False)
+    write(FRAME, tmp_path / "cases.csv")
     return tmp_path / "cases.csv"
 
 
@@ -90,7 +96,7 @@ def test_apply_keeps_the_texts_of_all_columns(cases, model, tmp_path, form):
     if form == "-":
         stdin = cases.read_bytes()
     else:
-        FRAME.to_csv(tmp_path / form, index=False, sep=separator)
+        write(FRAME, tmp_path / form, separator)
     source = form if form == "-" else tmp_path / form
     result = run("apply", model, source, "-o", tmp_path / "p.csv", *COLUMNS, stdin=stdin)
     assert "renamed, as predictions have these names: confidence to input_conf" in result.stderr
@@ -130,7 +136,7 @@ def test_apply_keeps_the_types_of_a_parquet_file(model, tmp_path):
 def test_predictions_are_read_again_as_the_new_probabilities(model, tmp_path):
     """Also if the data had columns of these names, which a reader would prefer or mix in."""
     old = {f"prob_{name}": 0.2 for name in NAMES} | {"logit_a": 1.0, "logit_b": 2.0, "prob_x": "?"}
-    FRAME.assign(**old, predicted="?").to_csv(tmp_path / "cases.csv", index=False)
+    write(FRAME.assign(**old, predicted="?"), tmp_path / "cases.csv")
     run("apply", model, tmp_path / "cases.csv", "-o", tmp_path / "p.csv", *COLUMNS)
     expected = dc.load(model).predict_proba(dc.read(tmp_path / "cases.csv", **CHOICE))
     found = dc.read(tmp_path / "p.csv")
@@ -170,6 +176,17 @@ def test_keep_none_leaves_the_ids(cases, model, tmp_path):
         assert "note" not in arrays
     error = run("apply", model, cases, "-o", tmp_path / "q.npz", "--keep", "all", code=2).stderr
     assert "use .csv, .csv.gz or .parquet for both" in error
+
+
+def test_ids_of_an_array_file_are_kept(tmp_path):
+    arrays = {"logits": DATA.logits, "case": FRAME["case"].to_numpy(str)}
+    np.savez(tmp_path / "s.npz", **arrays)
+    dc.TemperatureScaling().fit(DATA).save(tmp_path / "ts.safetensors")
+    options = ("-o", tmp_path / "p.csv", "--id", "case")
+    run("apply", tmp_path / "ts.safetensors", tmp_path / "s.npz", *options)
+    table = texts(tmp_path / "p.csv")
+    assert table.columns.tolist()[:2] == ["case", "predicted"]
+    assert table["case"].tolist() == FRAME["case"].tolist()
 
 
 def test_binary_scores_are_fitted_applied_and_evaluated(tmp_path):

@@ -24,6 +24,7 @@ from crafted_parquet import (
 )
 from domaincal._memory import MemoryLimit
 from domaincal.io import parquet_pages
+from domaincal.io.formats import read_rows
 
 # Reads files, and prints for each the message, the largest estimate and the MB that it took.
 _READ = """
@@ -243,6 +244,25 @@ def test_the_estimate_for_a_table_is_not_below_the_memory_that_it_takes(tmp_path
         # What an earlier file took and the process keeps counts too.
         assert taken < estimate + 50, name
         assert estimate < 8 * taken + 50, name
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "scores.parquet"])
+def test_kept_columns_count_in_the_estimate(tmp_path, monkeypatch, name):
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    x = np.random.default_rng(0).normal(size=(1000, 8))
+    dc.write(dc.CalibrationData(x[:, :2], features=x), tmp_path / name)
+    needed = []
+    monkeypatch.setattr(MemoryLimit, "require", lambda self, n, *_: needed.append(n))
+    largest = {}
+    for keep in ("none", "all"):
+        needed.clear()
+        raw, _ = read_rows(tmp_path / name, keep=keep)
+        largest[keep] = needed.copy()
+    kept = raw.kept.memory_usage(index=False, deep=True).sum()
+    assert max(largest["all"]) >= max(largest["none"]) + kept
+    # Also after reading, for the checks of the rows.
+    assert largest["all"][-1] == largest["none"][-1] + kept
 
 
 def test_max_memory_of_a_domain_table(tmp_path):
