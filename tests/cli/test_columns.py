@@ -87,6 +87,8 @@ def test_every_verb_reads_the_same_rows_and_names_their_columns(cases, model, tm
 def test_default_columns_are_not_listed(tmp_path):
     dc.write(DATA, tmp_path / "scores.csv")
     assert run("inspect", tmp_path / "scores.csv").stderr == ""
+    arguments = ("evaluate", tmp_path / "scores.csv", "--methods", "msp", "--json")
+    assert json.loads(run(*arguments).stdout)["data"]["columns"] is None
 
 
 @pytest.mark.parametrize("form", ["cases.csv", "cases.csv.gz", "tabs.csv", "semicolons.csv", "-"])

@@ -79,12 +79,24 @@ def results_option(default: str) -> Callable[[F], F]:
 
 @dataclass(frozen=True)
 class InputData:
-    """Data of a file, with the names of ignored columns, of those read, and columns to keep."""
+    """Data of a file.
+
+    Attributes
+    ----------
+    path : path
+    data : CalibrationData
+    ignored : tuple of str
+        Names of the columns or arrays that were not read.
+    columns : dict from arrays to names, or None
+        Columns of each array, if options chose some of them.
+    kept : DataFrame or None
+        Columns that the output repeats.
+    """
 
     path: Path
     data: CalibrationData
     ignored: tuple[str, ...]
-    columns: dict[str, list[str]]
+    columns: dict[str, list[str]] | None
     kept: pd.DataFrame | None = None
 
     def require(self, array: str, *, needed_by: str, alternative: str = "") -> None:
@@ -146,8 +158,10 @@ def read_input(
             "name them with --probabilities.",
             ProbabilitiesWarning,
         )
-    sources = {array: list(names) for array, names in raw.sources.items()}
-    return InputData(path, data, raw.ignored, sources, raw.kept)
+    chosen = None
+    if not columns.is_default():
+        chosen = {array: list(names) for array, names in raw.sources.items()}
+    return InputData(path, data, raw.ignored, chosen, raw.kept)
 
 
 def require_output(path: Path, *, force: bool, grows: bool = False) -> None:

@@ -14,8 +14,8 @@ Columns = str | Sequence[str]
 
 #: Keyword of the columns of each array; the option of the command line has the same name.
 KEYWORDS = {
-    "logits": "logits", "probabilities": "probabilities", "features": "features",
-    "labels": "label", "domains": "domain", "groups": "group", "ids": "id",
+    "logits": "logits", "probabilities": "probabilities", "labels": "label",
+    "features": "features", "domains": "domain", "groups": "group", "ids": "id",
 }  # fmt: skip
 _BLOCKS = ("logits", "probabilities", "features")
 
