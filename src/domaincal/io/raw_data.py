@@ -144,8 +144,6 @@ def checked(
 
 def chosen_arrays(raw: RawData, choice: ColumnChoice) -> RawData:
     """The arrays of a file that holds ``ARRAYS`` under their own names, as the user names them."""
-    if choice.is_default():
-        return raw
     names = choice.array_names(raw.arrays)
     left = tuple(name for name in raw.arrays if name not in names.values())
     return replace(
