@@ -88,10 +88,10 @@ def _not_a_class(
     label: str, row: int, source: str, n_classes: int, class_names: tuple[str, ...] | None
 ) -> InputError:
     names = f" or {few(class_names, 10)}" if class_names is not None else ""
-    cure = f", or name the classes with {said('class_names')}" if class_names is None else ""
     return InputError(
         f"{source} contains {label[:40]!r} in row {row}, which is not a class: labels are 0 to "
-        f"{n_classes - 1}{names}; correct it, or drop the row{cure}."
+        f"{n_classes - 1}{names}; correct it, drop the row, or name the classes with "
+        f"{said('class_names')}."
     )
 
 
