@@ -155,7 +155,8 @@ class TestBatches:
             result = run("apply", batch_model, new, "-o", tmp_path / "p.csv", "--force", *more)
             assert result.stderr == (
                 f"warning: {new} has no domains: all rows count as one batch from one place; to "
-                "name domains, add an array 'domains' or a column 'domain'.\n"
+                "name domains, add an array 'domains' or a column 'domain', or name it with "
+                "--domain.\n"
             )
         assert pd.read_csv(tmp_path / "p.csv")["temperature"].nunique() == 1
 

@@ -102,7 +102,7 @@ class TestConvert:
             dc.write(rows, tmp_path / f"{k}.csv")
             name = f"site-{k}"
             out = run(
-                "convert", tmp_path / f"{k}.csv", tmp_path / "all", "--domain", name, "--append"
+                "convert", tmp_path / f"{k}.csv", tmp_path / "all", "--set-domain", name, "--append"
             )
             assert f"60 rows, {60 * (k + 1)} in total" in " ".join(out.stdout.split())
         data = dc.read(tmp_path / "all")
@@ -196,7 +196,8 @@ class TestFit:
         error = run("fit", tmp_path / "s.npz", *options, code=1).stderr
         assert "s.npz has no features, which md-ts needs" in error
         assert (
-            "add an array 'features' or columns 'feature_*', or use md-ts:features=logits" in error
+            "add an array 'features' or columns 'feature_*', or name them with --features, or use "
+            "md-ts:features=logits" in error
         )
 
     def test_json_holds_the_learned_numbers(self, scores, tmp_path):
@@ -231,10 +232,11 @@ class TestApply:
         fewer = dc.CalibrationData(DATA.logits[:, :4], features=DATA.features)
         dc.write(fewer, tmp_path / "fewer.npz")
         error = run("apply", model, tmp_path / "fewer.npz", "-o", tmp_path / "p.csv", code=1).stderr
-        assert "logits have 4 classes, but this calibrator was fitted with 5" in error
+        assert "has scores of 4 classes, but" in error
         np.savez(tmp_path / "bare.npz", logits=DATA.logits)
         error = run("apply", model, tmp_path / "bare.npz", "-o", tmp_path / "p.csv", code=1).stderr
-        assert "needs features" in error
+        assert "bare.npz has no features, which" in error
+        assert error.endswith("or name them with --features.\n")
         assert not (tmp_path / "p.csv").exists()
 
     def test_a_bad_model_or_output_is_refused(self, scores, tmp_path):
@@ -397,9 +399,10 @@ class TestEvaluate:
         # Once, with the option of the command line: the calibrators say nothing more.
         said = " ".join(run(*options).stderr.split())
         assert said.startswith("warning: the logits of ")
-        assert said.endswith("if they are probabilities, pass --probabilities.")
-        result = run(*options, "--probabilities", "--json")
-        assert result.stderr == ""
+        assert said.endswith("if they are probabilities, name them with --probabilities.")
+        result = run(*options, "--probabilities", "logits", "--json")
+        assert result.stderr.startswith("classes: logits (probabilities)\n")
+        assert "warning" not in result.stderr
         np.testing.assert_allclose(
             [row["ece"] for row in json.loads(result.stdout)["table"]],
             dc.evaluate_split({"msp": dc.MaxSoftmax()}, DATA)["ece"], rtol=1e-9,

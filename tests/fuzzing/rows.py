@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import domaincal as dc
+from domaincal.io.formats import is_table, read_rows
 from fuzzing.damage import damaged
 from fuzzing.target import (
     Target,
@@ -15,6 +16,7 @@ from fuzzing.target import (
     check_same,
     files_of,
     replace_by_other_kind,
+    require,
     run_verb,
 )
 
@@ -61,9 +63,13 @@ def check_rows(case: Case) -> None:
     elif case.reader == 0:
         run_verb("inspect", case.path)
     elif case.reader == 1:
-        check_data(dc.read(case.path, probabilities=True))
+        check_data(dc.read(case.path, probabilities=("logits", "logit_*")[is_table(case.path)]))
+    elif case.reader == 2:
+        raw, data = read_rows(case.path, keep="all")
+        check_data(data)
+        require(raw.kept is None or len(raw.kept) == len(data), "kept columns of another length")
     else:
-        check_data(dc.read(case.path, verify=case.reader == 2))
+        check_data(dc.read(case.path, verify=case.reader == 3))
 
 
 def file_target(

@@ -160,6 +160,12 @@ def _many_rows(n: int, length: int) -> bytes:
 
 TARGETS = (
     file_target(".csv", lambda: written(".csv")["rows.csv"], _craft_csv),
+    file_target(
+        ".csv.gz",
+        lambda: written(".csv.gz")["rows.csv.gz"],
+        lambda rng: gzip.compress(_craft_csv(rng), 1, mtime=0),
+        share=0.5,
+    ),
     Target("domain-table", _make_table, _check_table),
     file_target(
         ".parquet", lambda: written(".parquet")["rows.parquet"], _craft_parquet, has_checksum=True

@@ -274,7 +274,8 @@ _DATA = dc.CalibrationData(
 
 
 def _good_files(folder):
-    for name in ("scores.npz", "scores.csv", "scores", *(["scores.parquet"] * HAS_PYARROW)):
+    names = ("scores.npz", "scores.csv", "scores.csv.gz", "scores")
+    for name in (*names, *(["scores.parquet"] * HAS_PYARROW)):
         dc.write(_DATA, folder / name)
     arrays = {"logits": _DATA.logits, "labels": _DATA.labels}
     from safetensors.numpy import save_file
@@ -335,6 +336,7 @@ def _read_or_refuse(reader, path):
     [
         ("scores.npz", "", dc.read),
         ("scores.csv", "", dc.read),
+        ("scores.csv.gz", "", dc.read),
         ("scores.safetensors", "", dc.read),
         ("scores", "meta.json", dc.read),
         ("scores", "part-00000/logits.npy", dc.read),

@@ -70,7 +70,7 @@ NPZ = {
     "twice": (_zip([("logits.npy", _npy(Z))] * 2), "two entries of the same name"),
     "lengths": (_npz(logits=Z, labels=Y[:-1]), "labels has 59 rows"),
     "features' length": (_npz(**{**FULL, "features": np.ones((2, 2))}), "features has 2 rows"),
-    "one dimension": (_npz(logits=Z[:, 0]), "must have two dimensions"),
+    "three dimensions": (_npz(logits=Z[None]), "must have two dimensions"),
     "no dimensions": (_npz(probabilities=np.array(0.5)), "must have shape"),
     "a single text": (_npz(logits=Z, domains=np.array("a")), "must be a 1-D array"),
     "no rows": (_npz(logits=Z[:0]), "logits is empty"),
@@ -78,12 +78,12 @@ NPZ = {
     "infinite features": (_npz(**{**FULL, "features": DATA.features * np.inf}), "features contain"),
     "class names": (_npz(logits=Z, class_names=np.array(["a", "b"])), "2 names, but .* 3 classes"),
     "numbers as names": (_npz(logits=Z, class_names=np.arange(3)), "array of strings"),
-    "texts as labels": (_npz(logits=Z, labels=np.array(["cat"] * 60)), "integer class indices"),
+    "texts as labels": (_npz(logits=Z, labels=np.array(["cat"] * 60)), "'cat' in row 0, which"),
     "unknown names": (
         _npz(logits=Z, class_names=list("abc"), labels=np.array(["d"] * 60)),
-        "'d' .row 0., which is not a class; the classes are a, b, c",
+        "'d' in row 0, which is not a class: labels are 0 to 2 or a, b, c",
     ),
-    "labels out of range": (_npz(logits=Z, labels=Y + 3), "outside the classes 0..2"),
+    "labels out of range": (_npz(logits=Z, labels=Y + 3), "'3' in row 0, which is not a class"),
     "no probabilities": (_npz(probabilities=Z), "probabilities must be >= 0 and sum to 1"),
     "complex": (_npz(logits=Z.astype(complex)), "Complex data"),
     "dates": (_npz(logits=Z, domains=np.array(["2020-01-01"] * 60, "M8[D]")), "domains must be"),
@@ -302,7 +302,9 @@ def test_logits_are_never_guessed_to_be_probabilities(tmp_path):
     np.savez(tmp_path / "z.npz", logits=p, labels=Y)
     expected = dc.logits_from_probabilities(p)
     np.testing.assert_array_equal(dc.read(tmp_path / "p.npz").logits, expected)
-    np.testing.assert_array_equal(dc.read(tmp_path / "z.npz", probabilities=True).logits, expected)
+    np.testing.assert_array_equal(
+        dc.read(tmp_path / "z.npz", probabilities="logits").logits, expected
+    )
     np.testing.assert_array_equal(dc.read(tmp_path / "z.npz").logits, p)
     assert any("sum to 1" in text for text in dc.inspect(tmp_path / "z.npz").findings)
     assert not any("sum to 1" in text for text in dc.inspect(tmp_path / "p.npz").findings)

@@ -30,11 +30,14 @@ CSV = {
     "a long row": ("logit_0,logit_1\n1,2\n3,4,5\n", "cannot be read|more cells"),
     "all rows long": ("logit_0,logit_1\n1,2,3\n3,4,5\n", "more cells than its header"),
     "no label": ("logit_0,logit_1,label\n1,2,0\n3,4,\n", "'label' is empty in row 1"),
-    "a fraction": ("logit_0,logit_1,label\n1,2,0\n3,4,0.5\n", "must be integer class indices"),
-    "other words": ("logit_a,logit_b,label\n1,2,a\n3,4,c\n", "'c' .row 1., which is not a class"),
+    "a fraction": ("logit_0,logit_1,label\n1,2,0\n3,4,0.5\n", "contains '0.5' in row 1, which is"),
+    "other words": ("logit_a,logit_b,label\n1,2,a\n3,4,c\n", "'c' in row 1, which is not a class"),
     "not text": (b"logit_0,logit_1\n\xff\xfe,1\n", "cannot be read"),
-    "semicolons": ("logit_0;logit_1\n1;2\n", "is separated by ';'; save it with commas"),
-    "tabs": ("logit_0\tlogit_1\n1\t2\n", r"is separated by '\\t'"),
+    "bars": ("logit_0|logit_1\n1|2\n", "is separated by '.'; save it with commas"),
+    "decimal commas": (
+        "logit_0;logit_1\n1;2\n3,5;-1,2e3\n",
+        "'3,5' in row 1 .* a decimal comma; save the table with decimal points, such as 3.5",
+    ),
     "numbers and a name": ("logit_0,logit_1,logit_max\n1,2,2\n", "'logit_max' is not; number all"),
     "names and numbers": (
         "logit_1,logit_bg,label\n1,2,1\n3,4,0\n", "mixes class names .'1'. and numbers .'0' in row",
@@ -197,7 +200,7 @@ class TestParquet:
         self._refused(tmp_path, self.pa.table({"logit_0": nulls, "logit_1": [1.0] * 60}), "row 59")
         names = [None, *DATA.domains[1:]]
         self._refused(tmp_path, table(_frame(domain=names)), "'domain' has no value in row 0")
-        self._refused(tmp_path, table(_frame(label=["cat"] * 60)), "integer class indices")
+        self._refused(tmp_path, table(_frame(label=["cat"] * 60)), "'cat' in row 0")
         twice = self.pa.table([[1.0], [2.0], [3.0]], names=["logit_0", "logit_1", "logit_1"])
         self._refused(tmp_path, twice, "has the column 'logit_1' 2 times")
         lists = self.pa.table({"logit_0": [[1.0]], "logit_1": [[2.0]]})

@@ -24,6 +24,7 @@ from crafted_parquet import (
 )
 from domaincal._memory import MemoryLimit
 from domaincal.io import parquet_pages
+from domaincal.io.formats import read_rows
 
 # Reads files, and prints for each the message, the largest estimate and the MB that it took.
 _READ = """
@@ -32,6 +33,7 @@ import numpy as np, pandas as pd
 import domaincal as dc
 from domaincal._memory import MemoryLimit
 from domaincal.datasets import read_domain_table
+from domaincal.io.formats import read_rows
 
 def peak(kind):
     with open("/proc/self/status") as file:
@@ -48,6 +50,8 @@ MemoryLimit.require = note
 def read(path):
     if ".csv.gz" in path or "domain_table" in path:
         return read_domain_table(path, label="label", domain="domain", features=["logit_0"])
+    if "kept" in path:
+        return read_rows(path, keep="all")
     return dc.read(path)
 read(good)
 before, found = peak("VmRSS"), {}
@@ -214,13 +218,22 @@ def test_the_estimate_for_a_table_is_not_below_the_memory_that_it_takes(tmp_path
         "short rows.csv": _csv(_columns(300), ["1"] * (n // 20)),
         "columns.csv": _csv(_columns(5000), [",".join("1" * 5000)]),
         "a long cell.csv": _csv("logit_0,logit_1,x", ["1,2,", "1,2," + "x" * 10**7]),
+        # Features are read as numbers and as texts.
+        "kept.csv": _csv(
+            f"logit_0,logit_1,{_columns(4, 'feature_')},note",
+            [f"1,2,{a:.3f},{b:.4f},{c:.5f},{d:.6f},note {a}" for a, b, c, d in z[: n // 2]],
+        ),
     }  # fmt: skip
     columns = {"logit_0": z[:, 0], "logit_1": z[:, 1]}
+    features = {f"feature_{k}": z[:, k] for k in range(4)}
     parquet = {
         "packed.parquet": _parquet(
             tmp_path, {f"logit_{k}": np.zeros(10 * n) for k in range(8)}, compression="zstd"
         ),
         "names.parquet": _parquet(tmp_path, {**columns, "group": names}, use_dictionary=False),
+        "kept.parquet": _parquet(
+            tmp_path, {**columns, **features, "a": names, "b": names}, use_dictionary=False
+        ),
         "columns.parquet": _parquet(tmp_path, {f"logit_{k}": [1.0] for k in range(5000)}),
     }
     found = {
@@ -231,6 +244,25 @@ def test_the_estimate_for_a_table_is_not_below_the_memory_that_it_takes(tmp_path
         # What an earlier file took and the process keeps counts too.
         assert taken < estimate + 50, name
         assert estimate < 8 * taken + 50, name
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "scores.parquet"])
+def test_kept_columns_count_in_the_estimate(tmp_path, monkeypatch, name):
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    x = np.random.default_rng(0).normal(size=(1000, 8))
+    dc.write(dc.CalibrationData(x[:, :2], features=x), tmp_path / name)
+    needed = []
+    monkeypatch.setattr(MemoryLimit, "require", lambda self, n, *_: needed.append(n))
+    largest = {}
+    for keep in ("none", "all"):
+        needed.clear()
+        raw, _ = read_rows(tmp_path / name, keep=keep)
+        largest[keep] = needed.copy()
+    kept = raw.kept.memory_usage(index=False, deep=True).sum()
+    assert max(largest["all"]) >= max(largest["none"]) + kept
+    # Also after reading, for the checks of the rows.
+    assert largest["all"][-1] == largest["none"][-1] + kept
 
 
 def test_max_memory_of_a_domain_table(tmp_path):

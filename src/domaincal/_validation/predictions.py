@@ -14,10 +14,16 @@ from domaincal._validation.arrays import (
 from domaincal.errors import InputError
 
 
-def check_probabilities(probabilities: ArrayLike, *, tolerance: float = 1e-3) -> Array:
+def check_probabilities(
+    probabilities: ArrayLike,
+    *,
+    tolerance: float = 1e-3,
+    if_logits: str = "convert logits with scipy.special.softmax(logits, axis=1)",
+) -> Array:
     """Check rows of non-negative numbers that sum to 1.
 
-    The default tolerance allows for the rounding of float16.
+    The default tolerance allows for the rounding of float16. ``if_logits`` is the cure if they are
+    logits.
     """
     p = check_real_array(probabilities, "probabilities")
     if p.ndim != 2 or p.shape[1] < 2:
@@ -35,8 +41,7 @@ def check_probabilities(probabilities: ArrayLike, *, tolerance: float = 1e-3) ->
         raise InputError(
             f"probabilities must be >= 0 and sum to 1 in each row, but row {row} is {p[row][:5]}"
             f"{'...' if p.shape[1] > 5 else ''} with sum {float(p[row].sum()):.6g}; divide "
-            "percentages by 100 and rounded rows by their sum; convert logits with "
-            "scipy.special.softmax(logits, axis=1)."
+            f"percentages by 100 and rounded rows by their sum; {if_logits}."
         )
     return p
 

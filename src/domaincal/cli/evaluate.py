@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from domaincal.cli.column_options import column_options
 from domaincal.cli.gate_options import GateOptions, fraction
 from domaincal.cli.method_options import METHODS_HELP
 from domaincal.cli.options import (
@@ -18,7 +19,6 @@ from domaincal.cli.options import (
     json_option,
     max_memory_option,
     output_option,
-    probabilities_option,
     seed_option,
 )
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from domaincal.cli.baseline import Baseline
     from domaincal.cli.options import InputData
+    from domaincal.data.column_choice import ColumnChoice
 
 #: Exit status of a failed gate.
 GATE_FAILED = 3
@@ -95,7 +96,7 @@ GATE_FAILED = 3
     "--plot", "figure", type=click.Path(path_type=Path), metavar="FILE",
     help="Draw the ECE of every domain: .png, .svg or .pdf (extra plots).",
 )  # fmt: skip
-@probabilities_option
+@column_options
 @max_memory_option
 @force_option
 @click.option(
@@ -120,7 +121,7 @@ def evaluate(
     worst: bool,
     output: Path | None,
     figure: Path | None,
-    probabilities: bool,
+    columns: ColumnChoice,
     max_memory: int | None,
     force: bool,
     markdown: bool,
@@ -155,7 +156,7 @@ def evaluate(
             if path is not None:
                 outputs.enter_context(claimed(path, force=force))
         earlier = gates.read_baseline()
-        source = read_input(data, probabilities=probabilities, max_memory=max_memory)
+        source = read_input(data, columns, max_memory=max_memory)
         require_arrays(source, ood=ood, leave_one_domain_out=leave_one_domain_out, split=split)
         if source.data.domains is None:
             left_out = "" if methods or models else ", and md-ts and batch are left out"
@@ -253,7 +254,7 @@ def _print_and_exit(
 
     gate, change = gates.check(table), gates.check_change(table, earlier)
     result = evaluation_result.EvaluationResult(
-        described(source.path, source.data), protocol, table, gate, change, output, figure
+        described(source), protocol, table, gate, change, output, figure
     )
     if as_json:
         evaluation_result.print_evaluation_document(result)

@@ -78,6 +78,7 @@ def load_models(
     """Complete ``protocol``; returns a function that scores the fitted calibrators."""
     from domaincal.calibrators import load
     from domaincal.cli.console import say
+    from domaincal.cli.method_options import require_prediction_inputs
     from domaincal.cli.method_options import require_features
     from domaincal.evaluation.protocols import evaluate_fitted
 
@@ -85,6 +86,7 @@ def load_models(
     for path in models:
         name = path.stem if path.stem not in fitted else str(path)
         fitted[name] = load(path)
+        require_prediction_inputs(fitted[name], path, source)
         require_features(fitted[name], source, needed_by=str(path))
         if fitted[name].data_fingerprint_ == source.data.fingerprint():
             say(f"warning: {path} was fitted on these rows; its scores are too optimistic.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from domaincal.cli.column_options import column_options
 from domaincal.cli.method_options import METHODS_HELP
 from domaincal.cli.options import (
     DATA_HELP,
@@ -17,11 +18,11 @@ from domaincal.cli.options import (
     json_option,
     max_memory_option,
     output_option,
-    probabilities_option,
 )
 
 if TYPE_CHECKING:
     from domaincal.cli.options import InputData
+    from domaincal.data.column_choice import ColumnChoice
 
 
 @click.command(short_help="Fit a calibrator and save it.", epilog=f"{METHODS_HELP} {DATA_HELP}")
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     "single rows, N rows, or all rows of a domain. [default: 1]",
 )  # fmt: skip
 @click.option("--head", help="Head of md-ts: ols, ridge, huber, krr or knn.")
-@probabilities_option
+@column_options
 @max_memory_option
 @force_option
 @json_option
@@ -44,7 +45,7 @@ def fit(
     method: str | None,
     batch: str | None,
     head: str | None,
-    probabilities: bool,
+    columns: ColumnChoice,
     max_memory: int | None,
     force: bool,
     as_json: bool,
@@ -61,6 +62,7 @@ def fit(
       domaincal fit scores.npz -o model.safetensors --batch 100
       domaincal fit scores.npz -o model.safetensors --method md-ts --head ols
       domaincal fit scores.csv -o model.safetensors --method ts
+      domaincal fit cases.csv -o model.safetensors --probabilities 'p_*' --label y --domain site
       domaincal fit scores.npz -o model.safetensors --method md-ts:target=log
     """
     from domaincal.cli.console import print_json, say, working
@@ -79,7 +81,7 @@ def fit(
     if output.suffix != ".safetensors":
         raise InputError(f"{output} must end in .safetensors, the format of calibrators.")
     with claimed(output, force=force):
-        source = read_input(data, probabilities=probabilities, max_memory=max_memory)
+        source = read_input(data, columns, max_memory=max_memory)
         source.require("labels", needed_by="fit")
         is_chosen = method is None and head is None
         if is_chosen:
@@ -97,7 +99,7 @@ def fit(
         calibrator = getattr(calibrator, "best_", calibrator)
     if as_json:
         content = {"output": str(output), "calibrator": model_facts(calibrator)}
-        print_json("fit", {**content, "data": described(data, source.data)})
+        print_json("fit", {**content, "data": described(source)})
         return
     print_model(calibrator)
     if is_chosen and batch is None and len(calibrator.provenance_.table):

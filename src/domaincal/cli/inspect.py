@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from domaincal.cli.column_options import column_options
 from domaincal.cli.options import (
     DATA_HELP,
     json_option,
     max_memory_option,
-    probabilities_option,
 )
+
+if TYPE_CHECKING:
+    from domaincal.data.column_choice import ColumnChoice
 
 # Learned attributes for JSON documents; heads, maps and arrays of coefficients are too large.
 _LEARNED = (
@@ -24,12 +27,12 @@ _LEARNED = (
 
 @click.command(short_help="Describe a file and list possible problems.", epilog=DATA_HELP)
 @click.argument("path", type=click.Path(path_type=Path))
-@probabilities_option
+@column_options
 @click.option("--verify", is_flag=True, help="Compare the checksums of a store or a .parquet file.")
 @max_memory_option
 @json_option
 def inspect(
-    path: Path, probabilities: bool, verify: bool, max_memory: int | None, as_json: bool
+    path: Path, columns: ColumnChoice, verify: bool, max_memory: int | None, as_json: bool
 ) -> None:
     """Describe a file, domain by domain, and list possible problems.
 
@@ -39,6 +42,7 @@ def inspect(
     Examples:
       domaincal inspect scores.npz
       domaincal inspect scores --verify
+      domaincal inspect cases.csv --probabilities 'p_*' --label y_true --domain site
       domaincal inspect model.safetensors
       domaincal inspect network.safetensors
     """
@@ -50,10 +54,7 @@ def inspect(
     elif "domaincal" in metadata:
         _inspect_calibrator(path, as_json=as_json)
     else:
-        _inspect_data(
-            path, as_json=as_json, probabilities=probabilities, verify=verify,
-            max_memory=max_memory,
-        )  # fmt: skip
+        _inspect_data(path, columns, as_json=as_json, verify=verify, max_memory=max_memory)
 
 
 def model_facts(calibrator: Any) -> dict[str, Any]:
@@ -114,15 +115,18 @@ def _inspect_calibrator(path: Path, *, as_json: bool) -> None:
         print_model(calibrator)
 
 
-def _inspect_data(path: Path, *, as_json: bool, **options: Any) -> None:
-    from dataclasses import asdict
+def _inspect_data(path: Path, columns: ColumnChoice, *, as_json: bool, **options: Any) -> None:
+    from dataclasses import asdict, replace
 
-    from domaincal import io
+    from domaincal.cli.column_options import in_words_of_options, print_columns
     from domaincal.cli.console import print_json, records, working
     from domaincal.cli.tables import print_inspection
+    from domaincal.io.inspection import inspect_chosen
 
     with working(f"reading {path}"):
-        found = io.inspect(path, **options)
+        found = inspect_chosen(path, columns, **options)
+    print_columns(columns, found.columns)
+    found = replace(found, findings=tuple(map(in_words_of_options, found.findings)))
     if as_json:
         print_json("inspection", {**asdict(found), "domains": records(found.domains)})
     else:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from domaincal.cli.apply import apply
+from domaincal.cli.column_options import in_words_of_options
 from domaincal.cli.console import emit, warnings_in_one_line, wrapped
 from domaincal.cli.convert import convert
 from domaincal.cli.corrupt import corrupt
@@ -54,7 +55,7 @@ class _Verbs(click.Group):
 
 
 def _failure(message: str) -> click.ClickException:
-    return click.ClickException(_wrapped(message))
+    return click.ClickException(_wrapped(in_words_of_options(message)))
 
 
 def _wrapped(message: str) -> str:

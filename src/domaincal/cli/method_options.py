@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -103,6 +104,66 @@ def require_features(
     """Raise an error if the calibrator needs features, and the file has none."""
     if _needs_features(calibrator):
         source.require("features", needed_by=needed_by, alternative=alternative)
+
+
+def require_prediction_inputs(calibrator: Any, model: Path, source: InputData) -> None:
+    """Raise an error if a file does not have what a fitted calibrator needs for predictions."""
+    from domaincal.calibrators import DomainTemperatureScaling
+
+    if isinstance(calibrator, DomainTemperatureScaling):
+        source.require("domains", needed_by=str(model))
+    _require_classes(calibrator, model, source)
+    n_features = 0 if getattr(calibrator, "_uses_logits", False) else _n_features(calibrator)
+    if n_features:
+        source.require("features", needed_by=str(model))
+        _require_features(calibrator, n_features, model, source)
+
+
+def _n_features(calibrator: Any) -> int:
+    """Number of features that predictions need; 0 for methods that use none."""
+    return int(getattr(calibrator, "_n_features", 0))
+
+
+def _require_classes(calibrator: Any, model: Path, source: InputData) -> None:
+    """Raise an error if the classes of a file are not those of the fit, in their order."""
+    from domaincal._wording import few
+    from domaincal.errors import InputError
+
+    fitted, found = calibrator.class_names_, source.data.class_names
+    n_found = source.data.logits.shape[1]
+    if n_found != calibrator.n_classes_:
+        names = f" ({few(fitted, 8)})" if fitted else ""
+        raise InputError(
+            f"{source.path} has scores of {n_found} classes, but {model} was fitted on "
+            f"{calibrator.n_classes_}{names}; choose the columns of these classes with --logits or "
+            "--probabilities."
+        )
+    if fitted and found and fitted != found:
+        raise InputError(
+            f"{source.path} has the classes {few(found, 8)}, but {model} was fitted on "
+            f"{few(fitted, 8)}; name the columns in the order of the fit with --logits or "
+            "--probabilities, and the classes with --classes."
+        )
+
+
+def _require_features(calibrator: Any, n_fitted: int, model: Path, source: InputData) -> None:
+    """Raise an error if the features of a file are not those of the fit, in any order."""
+    from domaincal._wording import few
+    from domaincal.errors import InputError
+
+    fitted, found = getattr(calibrator, "feature_columns_", None), source.data.feature_names
+    n_found = source.data.features.shape[1] if source.data.features is not None else 0
+    problem = ""
+    if fitted and found and set(fitted) != set(found):
+        missing = [name for name in fitted if name not in found]
+        more = [name for name in found if name not in fitted]
+        parts = [f"lacks the features {few(missing, 8)}"] if missing else []
+        parts += [f"has the features {few(more, 8)}, which the fit did not have"] if more else []
+        problem = " and ".join(parts)
+    elif n_found != n_fitted:
+        problem = f"has {n_found} features, but {model} was fitted with {n_fitted}"
+    if problem:
+        raise InputError(f"{source.path} {problem}; choose the columns of {model} with --features.")
 
 
 def _needs_features(calibrator: Any) -> bool:

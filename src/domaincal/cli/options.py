@@ -12,14 +12,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from domaincal.data import CalibrationData
+    from domaincal.data.column_choice import ColumnChoice
+    from domaincal.io.kept_columns import Keep
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 DATA_HELP = (
-    "A data file is .npz, .parquet, .csv, .safetensors, .pt, a store or a folder of .npy. It has "
-    "arrays logits (or probabilities), labels, features, domains, groups; or columns logit_* (or "
-    "prob_*), feature_*, label, domain, group."
+    "A data file is .npz, .parquet, .csv, .csv.gz, .safetensors, .pt, a store, a folder of .npy, "
+    "or - for a csv from standard input. It has arrays logits (or probabilities), labels, "
+    "features, domains, groups; or columns logit_* (or prob_*, or one column score or prob of a "
+    "binary classifier), feature_*, label, domain, group. --logits, --probabilities, "
+    "--features, --label, --domain and --group give other names: those of columns, or patterns "
+    "with one *, separated by commas. A single name of --logits or --probabilities is the "
+    "log-odds, or the probability, of the second of two classes."
 )
 
 data_argument = click.argument("data", type=click.Path(path_type=Path))
@@ -27,9 +35,6 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."
 )
 force_option = click.option("--force", is_flag=True, help="Replace an existing output.")
-probabilities_option = click.option(
-    "--probabilities", is_flag=True, help="Treat the logits of the file as probabilities."
-)
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True,
     help="Seed of the random numbers.",
@@ -74,11 +79,25 @@ def results_option(default: str) -> Callable[[F], F]:
 
 @dataclass(frozen=True)
 class InputData:
-    """Data of a file, with the names of ignored columns."""
+    """Data of a file.
+
+    Attributes
+    ----------
+    path : path
+    data : CalibrationData
+    ignored : tuple of str
+        Names of the columns or arrays that were not read.
+    columns : dict from arrays to names, or None
+        Columns of each array, if options chose some of them.
+    kept : DataFrame or None
+        Columns that the output repeats.
+    """
 
     path: Path
     data: CalibrationData
     ignored: tuple[str, ...]
+    columns: dict[str, list[str]] | None
+    kept: pd.DataFrame | None = None
 
     def require(self, array: str, *, needed_by: str, alternative: str = "") -> None:
         """Raise an error if the file does not have ``array``."""
@@ -109,28 +128,40 @@ class InputData:
         ignored = f" (ignored: {found})" if found else ""
         columns = {"features": "columns 'feature_*'"}
         column = columns.get(array, f"a column {array.removesuffix('s')!r}")
-        return f"an array {array!r} or {column}{ignored}"
+        pointer = "them with --features" if array == "features" else f"it with --{array[:-1]}"
+        return f"an array {array!r} or {column}{ignored}, or name {pointer}"
 
 
-def read_input(path: Path, *, probabilities: bool, max_memory: int | None) -> InputData:
-    """Read a data file; warn if its logits look like probabilities."""
+def read_input(
+    path: Path, columns: ColumnChoice, *, max_memory: int | None, keep: Keep = "none"
+) -> InputData:
+    """Read a data file and print the columns that options chose.
+
+    Warns if its logits look like probabilities.
+    """
     from domaincal._validation import look_like_probabilities
     from domaincal._warnings import warn_caller
+    from domaincal.cli.column_options import print_columns
     from domaincal.cli.console import working
     from domaincal.errors import ProbabilitiesWarning
     from domaincal.io.formats import read_rows
+    from domaincal.io.standard_input import STDIN, STDIN_NAME
 
     with working(f"reading {path}"):
-        raw, data = read_rows(path, probabilities=probabilities, max_memory=max_memory)
-        stored = "logits" in raw.arrays and not probabilities
-        suspicious = stored and look_like_probabilities(data.logits)
+        raw, data = read_rows(path, columns, max_memory=max_memory, keep=keep)
+        suspicious = "logits" in raw.arrays and look_like_probabilities(data.logits)
+    path = STDIN_NAME if path == STDIN else path
+    print_columns(columns, raw.sources)
     if suspicious:
         warn_caller(
             f"the logits of {path} are >= 0 and sum to 1 in each row; if they are probabilities, "
-            "pass --probabilities.",
+            "name them with --probabilities.",
             ProbabilitiesWarning,
         )
-    return InputData(path, data, raw.ignored)
+    chosen = None
+    if not columns.is_default():
+        chosen = {array: list(names) for array, names in raw.sources.items()}
+    return InputData(path, data, raw.ignored, chosen, raw.kept)
 
 
 def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
@@ -177,15 +208,17 @@ def _claim(path: Path) -> Iterator[None]:
                 remove(name)
 
 
-def described(path: Path, data: CalibrationData) -> dict[str, Any]:
-    """Size and fingerprint of the data, for JSON documents."""
+def described(source: InputData) -> dict[str, Any]:
+    """Size, fingerprint and columns of the data, for JSON documents."""
+    data = source.data
     return {
-        "path": str(path),
+        "path": str(source.path),
         "n_rows": len(data),
         "n_classes": data.logits.shape[1],
         "n_features": None if data.features is None else data.features.shape[1],
         "n_domains": None if data.domains is None else len(data.domain_names),
         "fingerprint": data.fingerprint(),
+        "columns": source.columns,
     }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from domaincal.data.calibration_data import CalibrationData, concatenate
+from domaincal.data.calibration_data import CalibrationData
+from domaincal.data.concatenation import concatenate
 from domaincal.data.logits import logits_from_probabilities, logits_from_scores
 from domaincal.data.splits import leave_one_domain_out, split_domains, split_halves
 

@@ -14,8 +14,6 @@ import pandas as pd
 from domaincal._notebook_view import notebook_view
 from domaincal._tensors import (
     check_device,
-    concatenate_rows,
-    device_name,
     host_array,
     on_device,
     read_only,
@@ -34,6 +32,8 @@ from domaincal._validation import (
     check_not_empty,
     column_names,
 )
+from domaincal.data.column_choice import ColumnChoice, Columns
+from domaincal.data.data_frames import arrays_from_frame
 from domaincal.data.data_view import draw_row_counts, facts_of_data
 from domaincal.data.fingerprint import fingerprint
 from domaincal.errors import InputError
@@ -119,6 +119,53 @@ class CalibrationData:
         put("_coded", coded)
         put("provenance", _check_provenance(self.provenance))
         self._make_read_only()
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        probabilities: Columns | None = None,
+        logits: Columns | None = None,
+        label: str | None = None,
+        domain: str | None = None,
+        features: Columns | None = None,
+        group: str | None = None,
+        class_names: Sequence[str] | None = None,
+    ) -> CalibrationData:
+        """Rows of a data frame, whose columns have any names.
+
+        Parameters
+        ----------
+        frame : DataFrame
+        probabilities, logits : str or list of str, optional
+            Columns of the scores, one for each class; give one of the two. A name, a list of names,
+            or a pattern such as ``"p_*"``: the text in place of ``*`` is then the name of the
+            class. A single name is a binary score: the probability, or the log-odds, of class 1. By
+            default ``logit_*`` or ``prob_*``, or one column ``score`` (log-odds) or ``prob``.
+        label, domain, group : str, optional
+            Columns; by default ``label``, ``domain`` and ``group``, in any case, if there are any.
+            Labels are names of classes, or numbers of their columns from 0.
+        features : str or list of str, optional
+            Columns of numbers: names or patterns; by default ``feature_*``.
+        class_names : list of str, optional
+            Names of the classes in the order of their columns; for a binary score, the second is
+            the class that it speaks for.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"site": ["a", "a", "b"], "y": ["no", "yes", "yes"],
+        ...                       "risk": [0.2, 0.7, 0.9], "age": [41, 65, 70]})
+        >>> CalibrationData.from_frame(frame, probabilities="risk", label="y", domain="site",
+        ...                            features=["age"], class_names=["no", "yes"])
+        CalibrationData(3 rows, 2 classes, 1 feature, 2 domains)
+        """
+        choice = ColumnChoice(
+            logits=logits, probabilities=probabilities, features=features, label=label,
+            domain=domain, group=group, class_names=class_names,
+        )  # fmt: skip
+        return cls(**arrays_from_frame(frame, choice))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)  # arrays that were copied or pickled are writable again
@@ -253,88 +300,8 @@ class CalibrationData:
             yield name, self.select(self.domain_codes[0] == number)
 
 
-def concatenate(parts: Sequence[CalibrationData]) -> CalibrationData:
-    """Concatenate the rows of several CalibrationData.
-
-    The parts must have the same classes and features, and the same optional arrays. The result has
-    the widest dtype of the parts, and the provenance on which all parts agree.
-
-    Parameters
-    ----------
-    parts : sequence of CalibrationData
-
-    Examples
-    --------
-    >>> from domaincal import CalibrationData, concatenate
-    >>> a = CalibrationData([[2.0, 0.0]], labels=[0], domains=["a"])
-    >>> b = CalibrationData([[0.0, 1.0]], labels=[1], domains=["b"])
-    >>> concatenate([a, b])
-    CalibrationData(2 rows, 2 classes, 2 domains)
-    """
-    parts = list(parts)
-    for part in parts:
-        if not isinstance(part, CalibrationData):
-            raise InputError(
-                f"parts must be a list of CalibrationData, got {type(part).__name__} in it."
-            )
-    if not parts:
-        raise InputError("parts is empty; pass at least one CalibrationData.")
-    first = parts[0]
-    for number, part in enumerate(parts[1:], 1):
-        _check_compatible(first, part, number)
-
-    def concatenated(name: str) -> Array | None:
-        values = [getattr(part, name) for part in parts]
-        return None if values[0] is None else concatenate_rows(values)
-
-    return CalibrationData(
-        concatenate_rows([part.logits for part in parts]),
-        labels=concatenated("labels"),
-        features=concatenated("features"),
-        domains=concatenated("domains"),
-        groups=concatenated("groups"),
-        class_names=first.class_names,
-        feature_names=first.feature_names,
-        provenance={
-            key: value
-            for key, value in first.provenance.items()
-            if all(key in p.provenance and p.provenance[key] == value for p in parts)
-        },
-    )
-
-
-def _check_compatible(first: CalibrationData, part: CalibrationData, number: int) -> None:
-    """Raise an InputError if ``part`` cannot be concatenated to ``first``."""
-    ours, theirs = _properties(first), _properties(part)
-    for name, value in ours.items():
-        if theirs[name] != value:
-            raise InputError(
-                f"part 0 and part {number} disagree in their {name}: {value} and {theirs[name]}; "
-                "pass parts that agree."
-            )
-
-
-def _properties(data: CalibrationData) -> dict[str, Any]:
-    """Properties in which the parts of :func:`concatenate` must agree."""
-    return {
-        "classes": data.logits.shape[1],
-        "class names": data.class_names,
-        "device of logits": device_name(data.logits),
-        "labels": data.labels is not None,
-        "features": None if data.features is None else data.features.shape[1],
-        "feature names": data.feature_names,
-        "device of features": device_name(data.features),
-        "type of domains": _name_type(data.domains),
-        "type of groups": _name_type(data.groups),
-    }
-
-
 def _count(n: int, word: str) -> str:
     return f"{n} {word}{'' if n == 1 else 's'}"
-
-
-def _name_type(names: Array | None) -> str | None:
-    return None if names is None else "integers" if names.dtype.kind in "iu" else "strings"
 
 
 def _drop_unused_names(codes: IntArray, names: Array) -> tuple[IntArray, Array]:

@@ -27,7 +27,8 @@ def logits_from_probabilities(probabilities: ArrayLike, *, floor: float = 1e-12)
     [[-1.609, -0.223], [-0.693, -0.693]]
     """
     check_number(floor, "floor", low=0.0, high=1.0)
-    p = check_probabilities(probabilities, tolerance=0.02).astype(np.float64)
+    cure = "if they are logits, use them as logits"
+    p = check_probabilities(probabilities, tolerance=0.02, if_logits=cure).astype(np.float64)
     np.maximum(p, floor, out=p)
     return np.asarray(np.log(p, out=p))
 

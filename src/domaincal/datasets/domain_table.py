@@ -17,7 +17,7 @@ from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import check_names
 from domaincal._wording import few
 from domaincal.errors import InputError
-from domaincal.io.csv import read_frame
+from domaincal.io.csv_columns import Wanted, read_csv_columns
 from domaincal.io.parquet_table import open_parquet
 
 #: Maps the columns of a file to those of the features.
@@ -175,13 +175,14 @@ def _read_csv(
     """Columns of a csv file."""
     chosen: list[str] = []
 
-    def types(header: list[str]) -> dict[str, type]:
+    def wanted(header: list[str]) -> Wanted:
         chosen.extend(choose(header))
-        return {**dict.fromkeys((label, domain), str), **dict.fromkeys(chosen, float)}
+        return Wanted(chosen, list(dict.fromkeys((label, domain))))
 
-    _, frame = read_frame(path, types, cure=_NOT_NUMERIC_CURE, limit=limit)
-    numbers = frame[chosen].to_numpy(np.float64)
-    return _Columns(chosen, numbers, frame[label].to_numpy(), frame[domain].to_numpy())
+    _, numbers, texts = read_csv_columns(path, wanted, cure=_NOT_NUMERIC_CURE, limit=limit)
+    return _Columns(
+        chosen, numbers.to_numpy(np.float64), texts[label].to_numpy(), texts[domain].to_numpy()
+    )
 
 
 def _read_parquet(

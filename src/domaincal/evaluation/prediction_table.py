@@ -10,13 +10,19 @@ import pandas as pd
 from domaincal._tensors import host_array
 from domaincal.calibrators.predictions import Predictions
 from domaincal.data import CalibrationData
+from domaincal.data.column_layout import PREFIXES
 from domaincal.errors import InputError
 from domaincal.evaluation.fitting import has_base_predictions, prediction_arguments
 from domaincal.io.columns import block_frame, single_columns
 from domaincal.kernels.dispatch import predicted_classes
 
+_PREDICTIONS = ("predicted", "confidence", "temperature")
+_SCORES = (PREFIXES["logits"], PREFIXES["probabilities"])
 
-def prediction_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
+
+def prediction_table(
+    fitted: Any, data: CalibrationData, *, keep: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """Predicted class, confidence and probabilities of each row.
 
     Parameters
@@ -25,14 +31,18 @@ def prediction_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
         Fitted calibrator.
     data : CalibrationData
         Rows to predict; labels are not needed.
+    keep : DataFrame, optional
+        Columns of the same rows, such as ids, that the table repeats as they are, in place of
+        label, domain and group. A column whose name is one of the predictions', or begins with
+        ``prob_`` or ``logit_``, gets ``input_`` before its name.
 
     Returns
     -------
     DataFrame
-        One row for each row of the data: label, domain and group, if the data have them;
-        predicted, the argmax of the logits; confidence, its calibrated probability; temperature,
-        for methods that have one; and a column ``prob_*`` for each class. Classes are given by
-        name if names are known.
+        One row for each row of the data: label, domain and group, if the data have them, or the
+        columns of ``keep``; predicted, the argmax of the logits; confidence, its calibrated
+        probability; temperature, for methods that have one; and a column ``prob_*`` for each class.
+        Classes are given by name if names are known.
 
     Examples
     --------
@@ -47,6 +57,11 @@ def prediction_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
             f"data must be CalibrationData, got {type(data).__name__}; create it with "
             "domaincal.CalibrationData(logits, ...)."
         )
+    if keep is not None and not (isinstance(keep, pd.DataFrame) and len(keep) == len(data)):
+        found = f"{len(keep)} rows" if isinstance(keep, pd.DataFrame) else type(keep).__name__
+        raise InputError(
+            f"keep must be a DataFrame with the {len(data)} rows of the data, got {found}."
+        )
     names = data.class_names or getattr(fitted, "class_names_", None)
     predictions = compute_predictions(fitted, data)
     predicted = predicted_classes(data.logits)
@@ -58,12 +73,27 @@ def prediction_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
         columns["temperature"] = host_array(predictions.temperature)
     return pd.concat(
         [
-            single_columns(data, names),
+            single_columns(data, names) if keep is None else _kept(keep),
             pd.DataFrame(columns),
             block_frame("probabilities", host_array(predictions.probabilities), names),
         ],
         axis=1,
     )
+
+
+def _kept(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns of the user, renamed where a reader would take them for predictions or scores."""
+    names = [str(name) for name in frame]
+    taken = set(names)
+    for place, name in enumerate(names):
+        if name.casefold() in _PREDICTIONS or name.casefold().startswith(_SCORES):
+            while name in taken:
+                name = f"input_{name}"
+            taken.add(name)
+            names[place] = name
+    kept = frame.reset_index(drop=True)
+    kept.columns = pd.Index(names)
+    return kept
 
 
 def compute_predictions(fitted: Any, data: CalibrationData) -> Predictions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,33 +14,48 @@ from domaincal._memory import MemoryLimit, parse_size
 from domaincal._warnings import warn_caller
 from domaincal._wording import few
 from domaincal.data import CalibrationData
+from domaincal.data.column_choice import ColumnChoice, Columns
 from domaincal.errors import DomaincalWarning, FileFormatError, InputError
 from domaincal.io.csv import read_csv, write_csv
+from domaincal.io.kept_columns import Keep, kept_ids
 from domaincal.io.npy import header_of_file, read_npy_file
 from domaincal.io.npz import read_npz, write_npz
 from domaincal.io.parquet import read_parquet, require_pyarrow, write_parquet
-from domaincal.io.raw_data import ARRAYS, RawData, checked
+from domaincal.io.raw_data import RawData, checked, chosen_arrays, sources_of
+from domaincal.io.standard_input import STDIN, spooled_input
 from domaincal.io.store import Store, limit_of_store
 from domaincal.io.tensor_files import read_pt, read_safetensors
 
-_READERS: dict[str, Callable[[Path, MemoryLimit], RawData]] = {
-    ".npz": read_npz,
+_TABLES: dict[str, Callable[..., RawData]] = {
     ".csv": read_csv,
+    ".csv.gz": read_csv,
     ".parquet": read_parquet,
+}
+_ARRAY_FILES: dict[str, Callable[[Path, MemoryLimit, ColumnChoice], RawData]] = {
+    ".npz": read_npz,
     ".safetensors": read_safetensors,
     ".pt": read_pt,
 }
 _WRITERS: dict[str, Callable[[CalibrationData, Path], None]] = {
     ".npz": write_npz,
     ".csv": write_csv,
+    ".csv.gz": write_csv,
     ".parquet": write_parquet,
 }
+_READ = (*_ARRAY_FILES, *_TABLES)
 
 
 def read(
     path: str | os.PathLike[str],
     *,
-    probabilities: bool = False,
+    logits: Columns | None = None,
+    probabilities: Columns | None = None,
+    features: Columns | None = None,
+    label: str | None = None,
+    domain: str | None = None,
+    group: str | None = None,
+    id: str | None = None,
+    class_names: Sequence[str] | None = None,
     verify: bool = False,
     max_memory: float | str | None = None,
 ) -> CalibrationData:
@@ -49,13 +64,23 @@ def read(
     Parameters
     ----------
     path : path
-        ``.npz``, ``.parquet``, ``.csv``, ``.safetensors``, ``.pt``, the folder of a
-        :class:`Store`, or a folder of ``logits.npy``, ``labels.npy``, ... Arrays are named
-        ``logits`` (or ``probabilities``), ``labels``, ``features``, ``domains``, ``groups``;
-        columns ``logit_*`` (or ``prob_*``), ``feature_*``, ``label``, ``domain``, ``group``.
-        Other arrays and columns are ignored.
-    probabilities : bool, default False
-        Treat the logits of the file as probabilities.
+        ``.npz``, ``.parquet``, ``.csv``, ``.csv.gz``, ``.safetensors``, ``.pt``, the folder of a
+        :class:`Store`, a folder of ``logits.npy``, ``labels.npy``, ..., or ``"-"`` for a csv from
+        standard input. Other arrays and columns than those below are ignored.
+    logits, probabilities, features : str or list of str, optional
+        Columns of a table: a name, a list of names, or a pattern such as ``"p_*"``, in which case
+        the text in place of ``*`` is the name of the class or feature. A single name of logits or
+        probabilities is a binary score: the log-odds, or the probability, of class 1. By default
+        ``logit_*`` (or ``prob_*``, or one column ``score`` or ``prob``) and ``feature_*``. In
+        other files, the name of an array; by default that of the parameter.
+    label, domain, group : str, optional
+        Column, by default ``label``, ``domain``, ``group`` in any case; or array, by default
+        ``labels``, ``domains``, ``groups``.
+    id : str, optional
+        Column or array of ids. They must be different in every row, and are not read as features.
+    class_names : list of str, optional
+        Names of the classes in the order of their columns; for a binary score, the second is the
+        class that it speaks for.
     verify : bool, default False
         Compare the checksums of a store, or of the pages of a ``.parquet`` file. (Those of
         ``.npz`` are always compared; the other formats have none.)
@@ -73,9 +98,11 @@ def read(
     ...     dc.read(folder + "/scores.npz")
     CalibrationData(300 rows, 10 classes, 16 features, 3 domains)
     """
-    return read_rows(
-        path, probabilities=probabilities, verify=verify, max_memory=max_memory
-    )[1]  # fmt: skip
+    choice = ColumnChoice(
+        logits=logits, probabilities=probabilities, features=features, label=label, domain=domain,
+        group=group, id=id, class_names=class_names,
+    )  # fmt: skip
+    return read_rows(path, choice, verify=verify, max_memory=max_memory)[1]
 
 
 def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
@@ -87,7 +114,8 @@ def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
     ----------
     data : CalibrationData
     path : path
-        ``.npz``, ``.parquet``, ``.csv`` (which keeps no dtypes and no provenance), or no suffix.
+        ``.npz``, ``.parquet``, ``.csv`` or ``.csv.gz`` (which keep no dtypes and no provenance), or
+        no suffix.
 
     Examples
     --------
@@ -107,7 +135,7 @@ def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
         if _is_store(path):
             Store(path).write(data)
         else:
-            _WRITERS[path.suffix.lower()](data, path)
+            _WRITERS[suffix_of(path)](data, path)
     except UnicodeEncodeError as error:
         raise InputError(
             f"a name cannot be written to {path} as UTF-8 ({error}); rename it."
@@ -118,8 +146,15 @@ def convert(
     source: str | os.PathLike[str],
     output: str | os.PathLike[str],
     *,
-    probabilities: bool = False,
+    logits: Columns | None = None,
+    probabilities: Columns | None = None,
+    features: Columns | None = None,
+    label: str | None = None,
     domain: str | None = None,
+    group: str | None = None,
+    id: str | None = None,
+    class_names: Sequence[str] | None = None,
+    set_domain: str | None = None,
     append: bool = False,
     max_memory: float | str | None = None,
 ) -> CalibrationData:
@@ -129,9 +164,9 @@ def convert(
     ----------
     source, output : path
         See :func:`read` and :func:`write`.
-    probabilities : bool, default False
-        Treat the logits of the source as probabilities.
-    domain : str, optional
+    logits, probabilities, features, label, domain, group, id, class_names
+        Columns or arrays of the source, as in :func:`read`.
+    set_domain : str, optional
         Domain of all rows, instead of the domains of the source; for sources with one site each.
     append : bool, default False
         Append the rows to the output, which must be a :class:`Store`.
@@ -153,19 +188,31 @@ def convert(
     CalibrationData(300 rows, 10 classes, 16 features, 3 domains)
     """
     output = Path(output)
-    require_writable_format(output)
-    if append and not _is_store(output):
-        raise InputError(
-            f"rows can be appended to a store only, not to {output}; give a name without a suffix."
-        )
-    raw, data = read_rows(source, probabilities=probabilities, max_memory=max_memory)
-    if raw.ignored:
+    require_writable_format(output, append=append)
+    choice = ColumnChoice(
+        logits=logits, probabilities=probabilities, features=features, label=label, domain=domain,
+        group=group, id=id, class_names=class_names,
+    )  # fmt: skip
+    raw, data = read_rows(source, choice, max_memory=max_memory)
+    warn_of_ignored(source, raw.ignored, output)
+    return write_converted(data, output, set_domain=set_domain, append=append)
+
+
+def warn_of_ignored(source: object, ignored: Sequence[str], output: Path) -> None:
+    """Warn of arrays or columns that a conversion leaves out."""
+    if ignored:
         warn_caller(
-            f"{source} also holds {few(map(repr, raw.ignored), 8)}, which {output} will not have.",
+            f"{source} also holds {few(map(repr, ignored), 8)}, which {output} will not have.",
             DomaincalWarning,
         )
-    if domain is not None:
-        data = replace(data, domains=np.full(len(data), domain, dtype=object))
+
+
+def write_converted(
+    data: CalibrationData, output: Path, *, set_domain: str | None, append: bool
+) -> CalibrationData:
+    """Write the rows of another file, or append them to a store; return what was written."""
+    if set_domain is not None:
+        data = replace(data, domains=np.full(len(data), set_domain, dtype=object))
     if append:
         Store(output).append(data)
     else:
@@ -175,70 +222,117 @@ def convert(
 
 def read_rows(
     path: str | os.PathLike[str],
+    choice: ColumnChoice | None = None,
     *,
-    probabilities: bool = False,
     verify: bool = False,
     check_finite: bool = True,
     max_memory: float | str | None = None,
     work_for_row: int = 0,
+    keep: Keep = "none",
 ) -> tuple[RawData, CalibrationData]:
     """The arrays of a file as they are, and as validated rows.
 
-    ``work_for_row`` is the memory that the caller will need for each row, in bytes.
+    ``work_for_row`` is the memory that the caller will need for each row, in bytes; ``keep`` says
+    which columns of a table are read besides, as they are.
     """
     path = Path(path)
+    choice = ColumnChoice() if choice is None else choice
     _require_readable(path)
-    raw, limit = _read_raw(path, max_memory, verify=verify)
-    data = checked(
-        path, raw, limit=limit, probabilities=probabilities, check_finite=check_finite
-    )  # fmt: skip
-    limit.require(raw.peak_bytes(probabilities=probabilities) + work_for_row * len(data))
+    raw, limit = _read_raw(path, max_memory, choice, verify=verify, keep=keep)
+    data = checked(limit.path, raw, limit=limit, check_finite=check_finite)
+    limit.require(raw.peak_bytes() + work_for_row * len(data))
     return raw, data
+
+
+def suffix_of(path: Path) -> str:
+    """Suffix that selects the format.
+
+    Examples
+    --------
+    >>> suffix_of(Path("scores.v2.CSV")), suffix_of(Path("scores.csv.gz"))
+    ('.csv', '.csv.gz')
+    """
+    name = path.name.lower()
+    return ".csv.gz" if name.endswith(".csv.gz") else path.suffix.lower()
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file to read is a table, whose columns can be kept."""
+    return path == STDIN or (suffix_of(path) in _TABLES and not path.is_dir())
 
 
 def _require_readable(path: Path) -> None:
     """Refuse a path that does not exist, or whose suffix is unknown."""
+    if path == STDIN:
+        return
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    if not path.is_dir() and path.suffix.lower() not in _READERS:
+    if not path.is_dir() and suffix_of(path) not in _READ:
         raise InputError(
             f"{path} has the suffix {path.suffix.lower()!r}; rows are read from "
-            f"{', '.join(_READERS)}, a store or a folder of .npy files; convert or rename it."
+            f"{', '.join(_READ)}, a store, a folder of .npy files or - (standard input, a csv); "
+            "convert or rename it."
         )
     if not path.is_dir() and not path.is_file():
         raise InputError(f"{path} is not a regular file; copy its content to one.")
 
 
 def _read_raw(
-    path: Path, max_memory: float | str | None, *, verify: bool
+    path: Path,
+    max_memory: float | str | None,
+    choice: ColumnChoice,
+    *,
+    verify: bool,
+    keep: Keep,
 ) -> tuple[RawData, MemoryLimit]:
     """Read the arrays of a file without validation; also return the limit of its memory."""
-    suffix = path.suffix.lower()
     max_memory = None if max_memory is None else parse_size(max_memory)
+    if path == STDIN:
+        return _read_standard_input(max_memory, choice, keep)
+    suffix = suffix_of(path)
     try:
         with decoding(path, DAMAGED):
-            plain = (path / "logits.npy").exists() and not (path / "meta.json").exists()
-            if path.is_dir() and not plain:
+            if path.is_dir() and not _is_plain_folder(path):
                 raw = Store(path).read_raw(verify=verify, max_memory=max_memory)
-                return raw, limit_of_store(path, raw, max_memory)
+                limit = limit_of_store(path, raw, max_memory)
+                return kept_ids(chosen_arrays(raw, choice), keep), limit
             limit = MemoryLimit.of(path, max_memory)
             if path.is_dir():
-                return _read_folder(path, limit), limit
+                return kept_ids(_read_folder(path, limit, choice), keep), limit
             if suffix == ".parquet":
-                return read_parquet(path, limit, verify=verify), limit
-            return _READERS[suffix](path, limit), limit
+                return read_parquet(path, limit, choice, verify=verify, keep=keep), limit
+            if suffix in _TABLES:
+                return _TABLES[suffix](path, limit, choice, keep=keep), limit
+            return kept_ids(_ARRAY_FILES[suffix](path, limit, choice), keep), limit
     except InputError as error:
         raise FileFormatError(f"{path}: {error}") from error
 
 
-def require_writable_format(path: Path) -> None:
-    """Refuse a path that :func:`write` cannot write to."""
+def _read_standard_input(
+    max_memory: int | None, choice: ColumnChoice, keep: Keep
+) -> tuple[RawData, MemoryLimit]:
+    """Read a csv from standard input."""
+    with spooled_input(max_memory) as (file, limit):
+        try:
+            return read_csv(limit.path, limit, choice, keep=keep, file=file), limit
+        except InputError as error:
+            raise FileFormatError(f"{limit.path}: {error}") from error
+
+
+def require_writable_format(path: Path, *, append: bool = False) -> None:
+    """Refuse a path that :func:`write` cannot write to, or that rows cannot be appended to."""
+    if path == STDIN:
+        raise InputError("rows are not written to standard output; give the name of a file.")
     if path.is_dir() and not (path / "meta.json").exists():
         raise InputError(f"{path} is a folder, but not a store; choose another name.")
-    if not _is_store(path) and path.suffix.lower() not in _WRITERS:
+    if not _is_store(path) and suffix_of(path) not in _WRITERS:
         raise InputError(
             f"{path} has the suffix {path.suffix!r}; rows are written to {', '.join(_WRITERS)} or, "
             "without a suffix, to a store."
+        )
+    if append and not _is_store(path):
+        raise InputError(
+            f"rows can be appended to a store only, not to {path}; give a name without a suffix."
         )
     if path.suffix.lower() == ".parquet":
         require_pyarrow()
@@ -246,7 +340,7 @@ def require_writable_format(path: Path) -> None:
 
 def require_store_name(path: Path) -> None:
     """Refuse the suffix of a file for a new store, which is a folder."""
-    if path.suffix.lower() in _READERS and not path.exists():
+    if suffix_of(path) in _READ and not path.exists():
         raise InputError(
             f"{path} has the suffix {path.suffix!r} of a file, but the rows are written to a "
             f"store, which is a folder; name it {path.stem}, and convert it later if you need a "
@@ -258,11 +352,20 @@ def _is_store(path: Path) -> bool:
     return path.is_dir() or (path.suffix == "" and not path.is_file())
 
 
-def _read_folder(path: Path, limit: MemoryLimit) -> RawData:
+def _is_plain_folder(path: Path) -> bool:
+    """Whether a folder holds .npy files, but is not a store."""
+    return any(path.glob("*.npy")) and not (path / "meta.json").exists()
+
+
+def _read_folder(path: Path, limit: MemoryLimit, choice: ColumnChoice) -> RawData:
     """Read a folder with one ``.npy`` file for each array."""
     found = {p.stem: p for p in path.glob("*.npy")}
-    wanted = {name: found[name] for name in ARRAYS if name in found}
-    limit.require(sum(header_of_file(p).peak_bytes for p in wanted.values()))
-    arrays = {name: read_npy_file(p) for name, p in wanted.items()}
-    ignored = tuple(sorted(p.name for p in path.iterdir() if p.stem not in arrays))
-    return RawData("folder of .npy", arrays, ignored=ignored)
+    names = choice.array_names(found)
+    limit.require(sum(header_of_file(found[name]).peak_bytes for name in names.values()))
+    arrays = {array: read_npy_file(found[name]) for array, name in names.items()}
+    read = set(names.values())
+    ignored = tuple(sorted(p.name for p in path.iterdir() if p.stem not in read))
+    return RawData(
+        "folder of .npy", arrays, class_names=choice.of_classes(), ignored=ignored,
+        sources=sources_of(names),
+    )  # fmt: skip

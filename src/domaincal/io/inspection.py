@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from domaincal._typing import Array
 from domaincal._validation import look_like_probabilities
 from domaincal._wording import few, named_count
 from domaincal.data import CalibrationData
+from domaincal.data.column_choice import ColumnChoice, Columns, said
 from domaincal.io.domain_drawing import draw_domains
 from domaincal.io.formats import read_rows
 from domaincal.io.raw_data import RawData
+from domaincal.io.standard_input import STDIN, STDIN_NAME
 from domaincal.kernels import numpy_kernels
 from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
@@ -55,6 +58,8 @@ class Inspection:
         Possible problems, each with its cure.
     ignored : tuple of str
         Names of the other arrays or columns of the file.
+    columns : dict from names of arrays to lists of str
+        Columns of a table, or the array of a file, that hold each array, in their order.
     """
 
     path: str
@@ -70,6 +75,7 @@ class Inspection:
     domains: pd.DataFrame
     findings: tuple[str, ...]
     ignored: tuple[str, ...]
+    columns: dict[str, list[str]]
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: facts, findings, and the accuracy of each domain."""
@@ -93,7 +99,14 @@ class Inspection:
 def inspect(
     path: str | os.PathLike[str],
     *,
-    probabilities: bool = False,
+    logits: Columns | None = None,
+    probabilities: Columns | None = None,
+    features: Columns | None = None,
+    label: str | None = None,
+    domain: str | None = None,
+    group: str | None = None,
+    id: str | None = None,
+    class_names: Sequence[str] | None = None,
     verify: bool = False,
     max_memory: float | str | None = None,
 ) -> Inspection:
@@ -113,16 +126,31 @@ def inspect(
     >>> found.n_rows, found.domains["n"].tolist(), found.findings
     (300, [100, 100, 100], ())
     """
+    choice = ColumnChoice(
+        logits=logits, probabilities=probabilities, features=features, label=label, domain=domain,
+        group=group, id=id, class_names=class_names,
+    )  # fmt: skip
+    return inspect_chosen(path, choice, verify=verify, max_memory=max_memory)
+
+
+def inspect_chosen(
+    path: str | os.PathLike[str],
+    choice: ColumnChoice,
+    *,
+    verify: bool = False,
+    max_memory: float | str | None = None,
+) -> Inspection:
+    """:func:`inspect` for columns that are chosen already."""
     raw, data = read_rows(
-        path, probabilities=probabilities, verify=verify, check_finite=False,
-        max_memory=max_memory, work_for_row=_WORK_FOR_ROW,
+        path, choice, verify=verify, check_finite=False, max_memory=max_memory,
+        work_for_row=_WORK_FOR_ROW,
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # of huge values
         rows = _RowFacts.of(data)
         table = _by_domain(data, rows)
         findings = tuple(_findings(data, raw, rows, table))
     return Inspection(
-        path=str(Path(path)),
+        path=str(STDIN_NAME if Path(path) == STDIN else Path(path)),
         format=raw.format,
         n_rows=len(data),
         n_classes=data.logits.shape[1],
@@ -138,6 +166,7 @@ def inspect(
         domains=table,
         findings=findings,
         ignored=raw.ignored,
+        columns={array: list(names) for array, names in raw.sources.items()},
     )
 
 
@@ -194,8 +223,8 @@ def _findings(
     stored = raw.arrays.get("logits")
     if stored is not None and stored.ndim == 2 and look_like_probabilities(data.logits):
         found.append(
-            "the logits are >= 0 and sum to 1 in each row: if they are probabilities, pass "
-            "--probabilities (or probabilities=True)."
+            "the logits are >= 0 and sum to 1 in each row: if they are probabilities, name them "
+            f"with {said('probabilities')}."
         )
     found += _span_findings(data, rows.span)
     found += _label_findings(data, table)

@@ -13,11 +13,13 @@ from domaincal._files import DAMAGED, atomic_file, decoding, open_file
 from domaincal._memory import FREE_MEMORY, MemoryLimit, format_size
 from domaincal._typing import Array
 from domaincal.data import CalibrationData
+from domaincal.data.column_choice import ColumnChoice
 from domaincal.errors import FileFormatError, InputError
 from domaincal.io.npy import NpyHeader, read_npy_header, read_values
-from domaincal.io.raw_data import ARRAYS, CODED, RawData, arrays_of, named_rows
+from domaincal.io.raw_data import CODED, RawData, arrays_of, named_rows, sources_of
 
 _TEXTS = ("class_names", "feature_names", *CODED.values())
+_DESCRIPTION = ("class_names", "feature_names", "provenance")
 # Those of numpy. The decoders of the others have no limit for what one call unpacks.
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Memory of a Python string beside its text; and of decoded JSON, as a multiple of its text.
@@ -29,15 +31,18 @@ _LONGEST_END = 22 + 0xFFFF
 _TIMES_PADDED = 10
 
 
-def read_npz(path: Path, limit: MemoryLimit) -> RawData:
+def read_npz(path: Path, limit: MemoryLimit, choice: ColumnChoice) -> RawData:
     """Arrays of an ``.npz`` file; the checksums of the zip format are always compared."""
     with open_file(path) as file, decoding(path, DAMAGED), zipfile.ZipFile(file) as archive:
         members = _members(path, archive)
-        wanted = {
-            name: members[f"{name}.npy"]
-            for name in (*ARRAYS, *_TEXTS, "provenance")
-            if f"{name}.npy" in members
-        }
+        stored = {name[:-4]: entry for name, entry in members.items() if name.endswith(".npy")}
+        names = choice.array_names(stored)
+        places = {name: name for name in _DESCRIPTION if name in stored} | names
+        for array in names.keys() & CODED.keys():
+            listed = CODED[array] if names[array] == array else f"{names[array]}_names"
+            if listed in stored:  # the array holds codes, which are indices of these names
+                places[CODED[array]] = listed
+        wanted = {array: stored[name] for array, name in places.items()}
         headers = {name: _header(path, archive, name, entry) for name, entry in wanted.items()}
         limit.require(_peak_bytes(headers))
         arrays = {name: _values(path, archive, name, entry) for name, entry in wanted.items()}
@@ -46,14 +51,15 @@ def read_npz(path: Path, limit: MemoryLimit) -> RawData:
     for name, key in CODED.items():
         if key in texts and name in arrays and arrays[name].dtype.kind in "iu":
             arrays[name] = named_rows(arrays[name], texts[key], name)
-    known = {f"{name}.npy" for name in wanted}
+    known = {f"{name}.npy" for name in places.values()}
     return RawData(
         ".npz",
         arrays,
-        class_names=texts.get("class_names"),
+        class_names=choice.of_classes() or texts.get("class_names"),
         feature_names=texts.get("feature_names"),
         provenance={} if provenance is None else _json(provenance),
         ignored=tuple(sorted(name.removesuffix(".npy") for name in members if name not in known)),
+        sources=sources_of(names),
     )
 
 

@@ -8,14 +8,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from domaincal._files import atomic_file
 from domaincal._memory import MemoryLimit
 from domaincal._optional import require
 from domaincal.data import CalibrationData
+from domaincal.data.column_choice import ColumnChoice
+from domaincal.data.column_layout import layout_of
 from domaincal.errors import FileFormatError, InputError
-from domaincal.io.columns import frame_of, layout_of
+from domaincal.io.columns import frame_of
+from domaincal.io.kept_columns import Keep, kept_names
 from domaincal.io.parquet_table import open_parquet
 from domaincal.io.raw_data import RawData
 
@@ -23,7 +27,14 @@ _KEY = b"domaincal"
 _NAMES = ("class_names", "feature_names")
 
 
-def read_parquet(path: Path, limit: MemoryLimit | None = None, *, verify: bool = False) -> RawData:
+def read_parquet(
+    path: Path,
+    limit: MemoryLimit | None = None,
+    choice: ColumnChoice | None = None,
+    *,
+    verify: bool = False,
+    keep: Keep = "none",
+) -> RawData:
     """Arrays of a parquet file.
 
     With ``verify``, the checksums of its pages and of its names are compared, if it has them.
@@ -35,21 +46,26 @@ def read_parquet(path: Path, limit: MemoryLimit | None = None, *, verify: bool =
         class_names, feature_names = (description.get(key) for key in _NAMES)
         layout = layout_of(
             table.names,
+            choice,
             None if class_names is None else tuple(class_names),
             None if feature_names is None else tuple(feature_names),
         )
         numbers = [name for names in layout.blocks.values() for name in names]
-        table.require_memory(numbers, tuple(layout.single.values()))
+        kept = [name for name in kept_names(table.names, layout, keep) if table.holds_values(name)]
+        table.require_memory(numbers, tuple(layout.single.values()), kept)
         arrays = table.numbers(layout.blocks)
         for array, column in layout.single.items():
             values = table.values(column)
             if values is not None:
                 arrays[array] = values
+            elif array == "ids":
+                arrays[array] = np.full(table.n_rows, None, object)
             elif array != "labels":  # rows without labels are allowed
                 raise InputError(f"the column {column!r} has no value in any row; remove it.")
         return RawData(
             ".parquet", arrays, class_names=layout.class_names, ignored=layout.ignored,
             feature_names=layout.feature_names, provenance=description.get("provenance", {}),
+            sources=layout.taken, kept=None if keep == "none" else table.kept(kept),
         )  # fmt: skip
 
 

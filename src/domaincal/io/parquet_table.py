@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import pandas as pd
 
 from domaincal._files import DAMAGED, decoding, open_file
 from domaincal._memory import MemoryLimit
@@ -67,23 +68,29 @@ class ParquetTable:
         self.n_rows: int = self._file.metadata.num_rows
 
     def require_memory(
-        self, numbers: Sequence[str], values: Sequence[str], *, cure: str = ""
+        self,
+        numbers: Sequence[str],
+        values: Sequence[str],
+        kept: Sequence[str] = (),
+        *,
+        cure: str = "",
     ) -> None:
         """Refuse columns that take more memory than allowed, or that are neither number nor text.
 
-        ``numbers`` are read by :meth:`numbers`, ``values`` one by one by :meth:`values`. ``cure``
-        is added to the error for a column that does not hold numbers.
+        ``numbers`` are read by :meth:`numbers`, ``values`` one by one by :meth:`values`, ``kept``
+        by :meth:`kept`. ``cure`` is added to the error for a column that does not hold numbers.
         """
         for name in numbers:
             _number_dtype(self._schema.field(name), cure)
         for name in values:
             _require_value_type(self._schema.field(name))
-        self._require_no_nested({*numbers, *values})
+        self._require_no_nested({*numbers, *values, *kept})
         batch = min(self.n_rows, _batch_rows(len(numbers)))
         needed = self.n_rows * len(numbers) * _PER_NUMBER + self.n_rows * len(values) * _PER_VALUE
         needed += len(numbers) * (batch * _PER_DECODED_NUMBER + _PER_COLUMN)
+        needed += len(kept) * (self.n_rows * _PER_VALUE + _PER_COLUMN)
         self._limit.require(needed)
-        self._require_memory_of_pages(needed, {*numbers}, {*values})
+        self._require_memory_of_pages(needed, {*numbers}, {*values, *kept})
 
     def numbers(self, blocks: Mapping[str, Sequence[str]]) -> dict[str, Array]:
         """Two-dimensional arrays of columns of numbers, decoded in batches of rows."""
@@ -120,6 +127,24 @@ class ParquetTable:
             parts.append(_texts(part, known) if is_coded else part.to_numpy(zero_copy_only=False))
             start += len(part)
         return np.concatenate(parts) if parts else np.empty(0, object)
+
+    def holds_values(self, column: str) -> bool:
+        """Whether a column holds numbers, times or texts, but not lists or bytes of any size."""
+        return _has_value_type(self._schema.field(column))
+
+    def kept(self, columns: Sequence[str]) -> pd.DataFrame:
+        """Columns as they are: texts as objects, everything else in its type of arrow."""
+        frame: dict[str, Any] = {}
+        for name in columns:
+            values = self._file.read(columns=[name]).column(name)
+            self._require_all_rows(len(values))
+            if hasattr(values.type, "value_type"):
+                known: dict[str, str] = {}
+                parts = [_texts(part, known) for part in values.chunks]
+                frame[name] = np.concatenate(parts) if parts else np.empty(0, object)
+            else:
+                frame[name] = pd.arrays.ArrowExtensionArray(values)
+        return pd.DataFrame(frame, index=pd.RangeIndex(self.n_rows))
 
     def _require_all_rows(self, n_rows: int) -> None:
         if n_rows != self.n_rows:
@@ -169,8 +194,11 @@ def _texts(values: Any, known: dict[str, str]) -> Array:
     """Texts of dictionary codes; equal texts are one object, also of several row groups."""
     found = values.dictionary.to_numpy(zero_copy_only=False).tolist()
     names = [known.setdefault(name, name) for name in found]
-    codes = values.indices.to_numpy(zero_copy_only=False)
-    return np.asarray(np.array(names, object)[codes])
+    indices = values.indices
+    if indices.null_count:  # without a value, the code is one more than the last
+        indices = indices.cast("int64").fill_null(len(names))
+    codes = indices.to_numpy(zero_copy_only=False)
+    return np.asarray(np.array([*names, None], object)[codes])
 
 
 def _batch_rows(n_columns: int) -> int:
@@ -204,8 +232,12 @@ def _number_dtype(field: Any, cure: str = "") -> np.dtype[Any]:
 
 def _require_value_type(field: Any) -> None:
     """Refuse columns whose values can have any size, such as lists."""
+    if not _has_value_type(field):
+        raise InputError(f"the column {field.name!r} must hold numbers or texts, not {field.type}.")
+
+
+def _has_value_type(field: Any) -> bool:
     types = require("pyarrow", extra="parquet", purpose=".parquet").types
     kind = field.type.value_type if types.is_dictionary(field.type) else field.type
     is_fixed = types.is_primitive(kind) or types.is_decimal(kind) or types.is_null(kind)
-    if not is_fixed and str(kind) not in _TEXTS:
-        raise InputError(f"the column {field.name!r} must hold numbers or texts, not {field.type}.")
+    return bool(is_fixed or str(kind) in _TEXTS)

@@ -8,13 +8,15 @@ from pathlib import Path
 import pandas as pd
 
 from domaincal._typing import Array
+from domaincal.data.column_layout import PREFIXES, SINGLE
 from domaincal.errors import InputError
-from domaincal.io.columns import PREFIXES, SINGLE, require_names_that_csv_can_hold
+from domaincal.io.columns import require_names_that_csv_can_hold
 from domaincal.io.csv import save_csv
+from domaincal.io.formats import suffix_of
 from domaincal.io.npz import save_npz, text_array
 from domaincal.io.parquet import require_pyarrow, save_parquet
 
-_FORMATS = (".parquet", ".csv", ".npz")
+_FORMATS = (".parquet", ".csv", ".csv.gz", ".npz")
 _PREFIX = PREFIXES["probabilities"]
 # Columns that hold the names of classes.
 _CLASSES = ("label", "predicted")
@@ -28,9 +30,9 @@ def write_table(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     table : DataFrame
         From :func:`prediction_table`.
     path : path
-        ``.parquet``, ``.csv`` or ``.npz``. An earlier file of that name is replaced. In ``.npz``,
-        classes are indices of ``class_names``, and a column ``x`` of other texts holds indices of
-        the array ``x_names``.
+        ``.parquet``, ``.csv``, ``.csv.gz`` or ``.npz``. An earlier file of that name is
+        replaced. In ``.npz``, classes are indices of ``class_names``, and a column ``x`` of other
+        texts holds indices of the array ``x_names``.
 
     Examples
     --------
@@ -49,12 +51,12 @@ def write_table(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
             f"table must be a DataFrame, got {type(table).__name__}; make it with "
             "domaincal.prediction_table(fitted, data)."
         )
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
     columns = [str(name) for name in table if str(name).startswith(_PREFIX)]
     suffixes = tuple(name.removeprefix(_PREFIX) for name in columns)
     numbered = suffixes == tuple(map(str, range(len(suffixes))))
     class_names = None if numbered else suffixes
-    if suffix == ".csv":
+    if suffix in (".csv", ".csv.gz"):
         require_names_that_csv_can_hold(class_names, "class_names")
         save_csv(path, table)
     elif suffix == ".parquet":
@@ -72,6 +74,11 @@ def _arrays(
     for name in table.columns.difference(columns, sort=False):
         values = table[name].to_numpy()
         array = plural.get(name, name)
+        if {array, f"{name}_names"} & arrays.keys() or "/" in array or "\\" in array:
+            raise InputError(
+                f"the column {name!r} cannot be an array of an .npz file beside the others; rename "
+                "it, or write .parquet or .csv instead."
+            )
         if values.dtype.kind in "fiub":
             arrays[array] = values
         elif name in _CLASSES:
@@ -99,7 +106,7 @@ def _class_indices(values: Array, class_names: tuple[str, ...], column: str) -> 
 
 def require_table_format(path: Path) -> None:
     """Refuse a path whose suffix is not a format for tables, or whose package is missing."""
-    if path.suffix.lower() not in _FORMATS:
+    if suffix_of(path) not in _FORMATS:
         raise InputError(
             f"{path} has the suffix {path.suffix!r}; predictions are written to "
             f"{', '.join(_FORMATS)}; choose one of these."

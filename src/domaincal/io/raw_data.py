@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from domaincal._files import DAMAGED, decoding
 from domaincal._memory import MemoryLimit
 from domaincal._typing import Array
 from domaincal._validation import check_finite_features, check_finite_logits
 from domaincal._wording import few
-from domaincal.data import CalibrationData, logits_from_probabilities
+from domaincal.data import CalibrationData
+from domaincal.data.column_choice import ColumnChoice, said
+from domaincal.data.column_values import label_indices, logits_of, require_ids
 from domaincal.errors import FileFormatError, InputError
 
 #: Names of the arrays of a file; ``probabilities`` may replace ``logits``.
@@ -23,6 +26,10 @@ ARRAYS = ("logits", "probabilities", "labels", "features", "domains", "groups")
 
 #: Arrays of names, which files hold as codes, and the entries that list the names.
 CODED = {"domains": "domain_names", "groups": "group_names"}
+
+#: Formats that are tables.
+TABLES = (".csv", ".parquet")
+_SCORES = ("logits", "probabilities")
 
 # Memory that the checks of CalibrationData take for each row, in bytes: for domains or groups that
 # are all different, for labels that are not integers, and for a Python string without its text.
@@ -44,6 +51,10 @@ class RawData:
         As in :class:`CalibrationData`.
     ignored : tuple of str
         Names of the other arrays or columns of the file.
+    sources : mapping from arrays to tuples of str
+        Columns of a table, or the array of a file, that hold each array.
+    kept : DataFrame, optional
+        Columns that a table of predictions repeats.
     """
 
     format: str
@@ -52,10 +63,14 @@ class RawData:
     feature_names: tuple[str, ...] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kept: pd.DataFrame | None = None
 
-    def peak_bytes(self, *, probabilities: bool = False) -> int:
-        """Memory that the arrays and :meth:`to_data` take together, at most."""
+    def peak_bytes(self) -> int:
+        """Memory that the arrays, kept columns and :meth:`to_data` take together, at most."""
         total = 0
+        if self.kept is not None:
+            total += int(self.kept.memory_usage(index=False, deep=True).sum())
         for name, values in self.arrays.items():
             total += values.nbytes
             if not values.dtype.isnative or values.dtype.itemsize > 8:
@@ -63,34 +78,39 @@ class RawData:
             if values.dtype.kind not in "fiubO":
                 # Rows of text become Python strings, which pandas also encodes.
                 total += 2 * values.nbytes + values.size * _STRING
-            if name == "probabilities" or (name == "logits" and probabilities):
+            if name == "probabilities":
                 total += 8 * values.size + 16 * math.prod(values.shape[:1])
+            if name in _SCORES and values.size == math.prod(values.shape[:1]):  # a binary score
+                total += 64 * values.size
             if name in CODED:
                 total += values.size * _CHECKED_NAME
             if name == "labels" and values.dtype.kind not in "iu":
                 total += values.size * _CHECKED_LABEL
         return total
 
-    def to_data(self, *, probabilities: bool = False, check_finite: bool = True) -> CalibrationData:
-        """Validated rows.
-
-        With ``probabilities``, the logits of the file are treated as probabilities.
-        """
+    def to_data(self, *, check_finite: bool = True) -> CalibrationData:
+        """Validated rows."""
         given = {name: _native(values) for name, values in self.arrays.items()}
-        stored = given.pop("probabilities", None)
-        if "logits" in given:
-            if probabilities:
-                given["logits"] = logits_from_probabilities(given["logits"])
-        elif stored is not None:
-            given["logits"] = logits_from_probabilities(stored)
-        else:
+        scores = next((name for name in _SCORES if name in given), None)
+        if scores is None:
             found = few(map(repr, [*given, *self.ignored]), 12)
             raise InputError(
                 f"it has no logits (found: {found or 'nothing'}); name the scores of the classes "
-                "'logits' (columns 'logit_*') or 'probabilities' (columns 'prob_*')."
+                "'logits' (columns 'logit_*') or 'probabilities' (columns 'prob_*'), or say which "
+                f"they are with {said('logits')} or {said('probabilities')}."
             )
+        logits = logits_of(scores, given[scores], self._source(scores))
+        labels = given.get("labels")
+        if labels is not None and labels.ndim == 1 and logits.ndim == 2:
+            labels = label_indices(
+                labels, self._source("labels"), logits.shape[1], self.class_names
+            )  # fmt: skip
+        if "ids" in given:
+            require_ids(given["ids"], self._source("ids"))
         data = CalibrationData(
-            **given, class_names=self.class_names, provenance=self.provenance,
+            logits, labels=labels,
+            **{name: given[name] for name in ("features", "domains", "groups") if name in given},
+            class_names=self.class_names, provenance=self.provenance,
             feature_names=self.feature_names if "features" in given else None,
         )  # fmt: skip
         if check_finite:
@@ -99,22 +119,43 @@ class RawData:
                 check_finite_features(data.features)
         return data
 
+    def _source(self, array: str) -> str:
+        """Name of an array, or of its first column, in errors."""
+        names = self.sources.get(array, (array,))
+        kind = "column" if self.format in TABLES else "array"
+        return f"the {kind} {names[0]!r}"
+
 
 def checked(
     path: str | os.PathLike[str],
     raw: RawData,
     *,
     limit: MemoryLimit,
-    probabilities: bool = False,
     check_finite: bool = True,
 ) -> CalibrationData:
     """Validated rows of a file; errors name the file."""
-    limit.require(raw.peak_bytes(probabilities=probabilities))
+    limit.require(raw.peak_bytes())
     try:
         with decoding(path, DAMAGED):
-            return raw.to_data(probabilities=probabilities, check_finite=check_finite)
+            return raw.to_data(check_finite=check_finite)
     except InputError as error:
         raise FileFormatError(f"{path}: {error}") from error
+
+
+def chosen_arrays(raw: RawData, choice: ColumnChoice) -> RawData:
+    """The arrays of a file that holds ``ARRAYS`` under their own names, as the user names them."""
+    names = choice.array_names(raw.arrays)
+    left = tuple(name for name in raw.arrays if name not in names.values())
+    return replace(
+        raw, arrays={array: raw.arrays[name] for array, name in names.items()},
+        class_names=choice.of_classes() or raw.class_names, ignored=(*raw.ignored, *left),
+        sources=sources_of(names),
+    )  # fmt: skip
+
+
+def sources_of(names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """``RawData.sources`` of arrays with these names in the file."""
+    return {array: (name,) for array, name in names.items()}
 
 
 def arrays_of(data: CalibrationData) -> dict[str, Array]:

@@ -13,9 +13,10 @@ from domaincal._files import decoding, open_file
 from domaincal._memory import MemoryLimit
 from domaincal._tensor_files import NETWORK_FORMAT, read_tensors
 from domaincal._typing import Array
+from domaincal.data.column_choice import ColumnChoice
 from domaincal.errors import FileFormatError, InputError
 from domaincal.io.npy import read_into
-from domaincal.io.raw_data import ARRAYS, CODED, RawData, named_rows
+from domaincal.io.raw_data import CODED, RawData, named_rows, sources_of
 from domaincal.io.torch_pickle import Other, Tensor, entries
 
 _CURE = "save a dictionary of tensors: torch.save({'logits': logits, 'labels': labels}, path)"
@@ -31,7 +32,7 @@ _DTYPES = {
 _TIMES_PICKLE = 100
 
 
-def read_safetensors(path: Path, limit: MemoryLimit) -> RawData:
+def read_safetensors(path: Path, limit: MemoryLimit, choice: ColumnChoice) -> RawData:
     """Tensors of a ``.safetensors`` file.
 
     Tensors cannot hold strings. The metadata may have ``class_names``, and ``domain_names`` and
@@ -48,7 +49,8 @@ def read_safetensors(path: Path, limit: MemoryLimit) -> RawData:
             f"{path} holds a network, not rows; run domaincal extract, and give the store of "
             "logits and features that it writes."
         )
-    arrays = {name: tensors[name] for name in ARRAYS if name in tensors}
+    names = choice.array_names(tensors)
+    arrays = {array: tensors[name] for array, name in names.items()}
     for array, key in CODED.items():
         if key in metadata and array in arrays:
             arrays[array] = named_rows(arrays[array], _names(metadata[key], key), array)
@@ -56,12 +58,14 @@ def read_safetensors(path: Path, limit: MemoryLimit) -> RawData:
     return RawData(
         ".safetensors",
         arrays,
-        class_names=None if class_names is None else _names(class_names, "class_names"),
-        ignored=tuple(sorted(set(tensors) - set(arrays))),
+        class_names=choice.of_classes()
+        or (None if class_names is None else _names(class_names, "class_names")),
+        ignored=tuple(sorted(set(tensors) - set(names.values()))),
+        sources=sources_of(names),
     )
 
 
-def read_pt(path: Path, limit: MemoryLimit) -> RawData:
+def read_pt(path: Path, limit: MemoryLimit, choice: ColumnChoice) -> RawData:
     """Tensors of a dictionary written by ``torch.save``; torch is not needed."""
     with open_file(path) as file, decoding(path, _CURE):
         if not zipfile.is_zipfile(file):
@@ -71,28 +75,33 @@ def read_pt(path: Path, limit: MemoryLimit) -> RawData:
                 f"damaged; {_CURE}."
             )
         with zipfile.ZipFile(file) as archive:
-            return _read_archive(path, _Archive(path, archive), limit)
+            return _read_archive(path, _Archive(path, archive), limit, choice)
 
 
-def _read_archive(path: Path, archive: _Archive, limit: MemoryLimit) -> RawData:
+def _read_archive(
+    path: Path, archive: _Archive, limit: MemoryLimit, choice: ColumnChoice
+) -> RawData:
     limit.require(_TIMES_PICKLE * archive.size("data.pkl"))
     found = entries(archive.read("data.pkl"))
     if isinstance(found, Other):
         raise FileFormatError(f"{path} holds a {found.name}; {_CURE}.")
     tensors: dict[str, Tensor] = {}
-    for name in ARRAYS:
-        entry = found.get(name)
+    names = choice.array_names(found)
+    for array, name in names.items():
+        entry = found[name]
         if isinstance(entry, Other):
             raise InputError(
                 f"{name} must be a dense tensor, got {entry.name}; convert it with "
                 "torch.as_tensor (strings as integer codes)."
             )
-        if entry is not None:
-            tensors[name] = entry
+        tensors[array] = entry
     limit.require(_peak_bytes(tensors, archive))
     big = archive.has("byteorder") and archive.read("byteorder") == b"big"
     arrays = {name: _array(tensor, archive, big=big) for name, tensor in tensors.items()}
-    return RawData(".pt", arrays, ignored=tuple(sorted(set(found) - set(arrays))))
+    return RawData(
+        ".pt", arrays, class_names=choice.of_classes(), sources=sources_of(names),
+        ignored=tuple(sorted(set(found) - set(names.values()))),
+    )  # fmt: skip
 
 
 def _array(tensor: Tensor, archive: _Archive, *, big: bool) -> Array:

@@ -14,7 +14,7 @@ from domaincal._memory import MemoryLimit
 from domaincal._typing import IntArray
 from domaincal._wording import few
 from domaincal.errors import InputError
-from domaincal.io.csv import read_frame
+from domaincal.io.csv_columns import Wanted, read_csv_columns
 
 _WHOLE = "[0-9]{1,9}"
 
@@ -28,7 +28,7 @@ def read_texts(
     column.
     """
 
-    def choose(header: list[str]) -> dict[str, type]:
+    def choose(header: list[str]) -> Wanted:
         times = Counter(header)
         wanted = [name for name in times if name in {*columns, *optional}]
         twice = [name for name in wanted if times[name] > 1]
@@ -40,10 +40,10 @@ def read_texts(
                 f"{path} lacks the column {missing[0]!r}; expected {', '.join(columns)}, found "
                 f"{few(header)}{cure and '; ' + cure}."
             )
-        return dict.fromkeys(wanted, str)
+        return Wanted((), wanted)
 
     limit = replace(MemoryLimit.of(path), cure="split the table, or shorten its cells")
-    _, frame = read_frame(path, choose, limit=limit)
+    frame = read_csv_columns(path, choose, limit=limit).texts
     if frame.empty:
         raise InputError(f"{path} has no rows; add one for each image.")
     for name in frame.columns:

@@ -1,0 +1,114 @@
+"""Values of columns as arrays of CalibrationData; errors name the column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from domaincal._typing import Array
+from domaincal._wording import few
+from domaincal.data.column_choice import said
+from domaincal.data.logits import logits_from_probabilities, logits_from_scores
+from domaincal.errors import InputError
+
+
+def logits_of(array: str, values: Array, source: str) -> Array:
+    """Logits of the array "logits" or "probabilities".
+
+    An array of one column is the score of a binary classifier: the log-odds, or the probability,
+    of class 1. ``source`` names the array or column in errors.
+    """
+    is_binary = values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)
+    if not is_binary:
+        return logits_from_probabilities(values) if array == "probabilities" else values
+    if values.dtype.kind not in "fiub":
+        raise InputError(f"{source} must hold numbers, not {values.dtype}.")
+    scores = values.reshape(-1).astype(np.float64)
+    finite = np.isfinite(scores)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise InputError(f"{source} has no finite number in row {row}; fill it, or drop the row.")
+    if array == "logits":
+        return logits_from_scores(scores)
+    wrong = (scores < 0) | (scores > 1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"{source} contains {scores[row]:g} in row {row}, which is not a probability; if it "
+            f"holds log-odds, name it with {said('logits')}."
+        )
+    return logits_from_probabilities(np.column_stack([1.0 - scores, scores]))
+
+
+def label_indices(
+    values: Array, source: str, n_classes: int, class_names: tuple[str, ...] | None
+) -> Array:
+    """Class index of each label: of its name, if all labels are names of classes.
+
+    ``source`` names the array or column in errors. Values that are neither names nor whole numbers
+    are left to the checks of CalibrationData.
+    """
+    if values.dtype.kind in "iu" and not any(name.isdigit() for name in class_names or ()):
+        _require_range(values, source, n_classes, class_names)
+        return values
+    if values.dtype.kind not in "OUTiu":
+        return values
+    codes, found = pd.factorize(values.astype(object) if values.dtype.kind in "UT" else values)
+    if codes.size and codes.min() < 0:
+        raise InputError(
+            f"{source} has no value in row {int(np.argmin(codes))}; fill it, or drop the row."
+        )
+    texts = [str(value) for value in found]
+    if class_names is not None and texts and set(texts) <= set(class_names):
+        places = {name: place for place, name in enumerate(class_names)}
+        return np.array([places[text] for text in texts], np.int64)[codes]
+    if any(isinstance(value, str) for value in found):
+        known = {*map(str, range(n_classes)), *(class_names or ())}
+        unknown = next((k for k, text in enumerate(texts) if text not in known), 0)
+        row = int(np.argmax(codes == unknown))
+        raise _not_a_class(texts[unknown], row, source, n_classes, class_names)
+    if values.dtype.kind in "iu":
+        _require_range(values, source, n_classes, class_names)
+    return values
+
+
+def _require_range(
+    values: Array, source: str, n_classes: int, class_names: tuple[str, ...] | None
+) -> None:
+    """Refuse numbers that are not those of classes."""
+    wrong = (values < 0) | (values >= n_classes)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise _not_a_class(str(values[row]), row, source, n_classes, class_names)
+
+
+def _not_a_class(
+    label: str, row: int, source: str, n_classes: int, class_names: tuple[str, ...] | None
+) -> InputError:
+    names = f" or {few(class_names, 10)}" if class_names is not None else ""
+    return InputError(
+        f"{source} contains {label[:40]!r} in row {row}, which is not a class: labels are 0 to "
+        f"{n_classes - 1}{names}; correct it, drop the row, or name the classes with "
+        f"{said('class_names')}."
+    )
+
+
+def require_ids(values: Array, source: str) -> None:
+    """Refuse ids that are missing or repeat: rows could not be told apart by them."""
+    ids: pd.Series[Any] = pd.Series(values)
+    empty = (ids.isna() | (ids == "")).to_numpy()
+    if empty.any():
+        raise InputError(
+            f"{source} has no value in row {int(np.argmax(empty))}; give every row an id, or leave "
+            f"out {said('id')}."
+        )
+    again = ids.duplicated().to_numpy()
+    if again.any():
+        row = int(np.argmax(again))
+        first = int(np.argmax((ids == ids.iloc[row]).to_numpy()))
+        raise InputError(
+            f"{source} contains {str(ids.iloc[row])[:40]!r} in the rows {first} and {row}; ids "
+            f"must be different: correct them, or leave out {said('id')}."
+        )
