@@ -79,7 +79,6 @@ def load_models(
     from domaincal.calibrators import load
     from domaincal.cli.console import say
     from domaincal.cli.method_options import require_prediction_inputs
-    from domaincal.cli.method_options import require_features
     from domaincal.evaluation.protocols import evaluate_fitted
 
     fitted: dict[str, Any] = {}
@@ -87,7 +86,6 @@ def load_models(
         name = path.stem if path.stem not in fitted else str(path)
         fitted[name] = load(path)
         require_prediction_inputs(fitted[name], path, source)
-        require_features(fitted[name], source, needed_by=str(path))
         if fitted[name].data_fingerprint_ == source.data.fingerprint():
             say(f"warning: {path} was fitted on these rows; its scores are too optimistic.",
                 err=True)  # fmt: skip

@@ -92,18 +92,11 @@ def require_inputs(calibrator: Any, method: str, source: InputData) -> None:
     name = Spec.parse(method).name
     if isinstance(calibrator, DomainCalibrator):
         source.require("domains", needed_by=name, alternative="choose another method, such as ts")
-    other = "choose another method, such as ts"
-    if isinstance(calibrator, MultiDomainTemperatureScaling):
-        other = f"use {method}:features=logits"
-    require_features(calibrator, source, needed_by=name, alternative=other)
-
-
-def require_features(
-    calibrator: Any, source: InputData, *, needed_by: str, alternative: str = ""
-) -> None:
-    """Raise an error if the calibrator needs features, and the file has none."""
     if _needs_features(calibrator):
-        source.require("features", needed_by=needed_by, alternative=alternative)
+        other = "choose another method, such as ts"
+        if isinstance(calibrator, MultiDomainTemperatureScaling):
+            other = f"use {method}:features=logits"
+        source.require("features", needed_by=name, alternative=other)
 
 
 def require_prediction_inputs(calibrator: Any, model: Path, source: InputData) -> None:
