@@ -26,7 +26,8 @@ _FILE = re.compile(r"```(?:toml|python)\n(# ([\w.-]+\.\w+)\n.*?)```", re.DOTALL)
 
 
 def rendered(page: str, folder: str) -> str:
-    """Page with the current output of its commands."""
+    """Page with the current output of its commands, run in a folder beside the examples."""
+    Path(folder, "examples").symlink_to(Path(__file__).parents[1] / "examples")
     for content, name in _FILE.findall(page):
         Path(folder, name).write_text(content)
     return _BLOCK.sub(lambda block: _run_block(block.group(), folder), page)

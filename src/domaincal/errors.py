@@ -55,6 +55,13 @@ class ProbabilitiesWarning(DomaincalWarning):
     """
 
 
+class RoundedProbabilitiesWarning(DomaincalWarning):
+    """Probabilities of exactly 0 stand beside others that are rounded, or shares of votes.
+
+    A zero counts as 1e-12, far less than the model means; ``floor`` sets another value.
+    """
+
+
 class SmallDomainWarning(DomaincalWarning):
     """A domain has too few rows for its temperature to be used."""
 

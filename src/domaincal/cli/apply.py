@@ -66,6 +66,7 @@ def apply(
     from domaincal.calibrators import load
     from domaincal.cli.console import print_json, say, working
     from domaincal.cli.method_options import require_prediction_inputs
+    from domaincal.cli.model_floor import with_floor_of_fit
     from domaincal.cli.options import claimed, described, read_input, size_of
     from domaincal.evaluation import prediction_table
     from domaincal.io.prediction_files import require_table_format, write_table
@@ -74,6 +75,7 @@ def apply(
     kept = _columns_to_keep(keep, data, output)
     with claimed(output, force=force):
         calibrator = load(model)
+        columns = with_floor_of_fit(columns, [model])
         source = read_input(data, columns, max_memory=max_memory, keep=kept)
         require_prediction_inputs(calibrator, model, source)
         if source.data.domains is None and calibrator.predicts_batches():

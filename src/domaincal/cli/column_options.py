@@ -42,13 +42,18 @@ def column_options(command: F) -> F:
         from domaincal.errors import InputError
 
         given = {keyword: options.pop(keyword) for _, keyword, _ in (*_LISTS, *_SINGLE)}
+        given["floor"] = options.pop("floor")
         try:
             columns = ColumnChoice(**given)
         except InputError as error:
             raise click.UsageError(in_words_of_options(str(error))) from error
         return command(*arguments, columns=columns, **options)
 
-    decorated: Any = with_columns
+    decorated: Any = click.option(
+        "--floor", type=float, metavar="PROBABILITY",
+        help="Probability in place of smaller ones, such as zeros of rounded values. [default: "
+        "1e-12; for fitted models, that of the fit]",
+    )(with_columns)  # fmt: skip
     for option, keyword, text in reversed(_SINGLE):
         decorated = click.option(option, keyword, metavar="NAME", help=text)(decorated)
     for option, keyword, text in reversed(_LISTS):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from domaincal._warnings import handle_warnings
+from domaincal.cli.column_options import in_words_of_options
 from domaincal.errors import ProbabilitiesWarning
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def warnings_in_one_line() -> Iterator[None]:
         pattern = _VARIABLE_PARTS.sub("", text)
         counts[pattern] = counts.get(pattern, 0) + 1
         if counts[pattern] == 1:
-            say(f"warning: {text}", err=True)
+            say(f"warning: {in_words_of_options(text)}", err=True)
 
     try:
         with handle_warnings(show):

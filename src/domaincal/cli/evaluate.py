@@ -144,6 +144,7 @@ def evaluate(
       domaincal evaluate scores.npz --baseline earlier.json --fail-worse 0.5%
     """
     from domaincal.cli.evaluation_methods import load_models, prepare_methods, require_arrays
+    from domaincal.cli.model_floor import with_floor_of_fit
     from domaincal.cli.options import claimed, read_input
 
     gates = GateOptions(fail_above, baseline, fail_worse, fail_on, worst)
@@ -156,6 +157,7 @@ def evaluate(
             if path is not None:
                 outputs.enter_context(claimed(path, force=force))
         earlier = gates.read_baseline()
+        columns = with_floor_of_fit(columns, models)
         source = read_input(data, columns, max_memory=max_memory)
         require_arrays(source, ood=ood, leave_one_domain_out=leave_one_domain_out, split=split)
         if source.data.domains is None:

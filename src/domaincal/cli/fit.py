@@ -65,6 +65,7 @@ def fit(
       domaincal fit cases.csv -o model.safetensors --probabilities 'p_*' --label y --domain site
       domaincal fit scores.npz -o model.safetensors --method md-ts:target=log
     """
+    from domaincal.calibrators.files.model_file import save_calibrator
     from domaincal.cli.console import print_json, say, working
     from domaincal.cli.inspect import model_facts
     from domaincal.cli.method_options import (
@@ -73,6 +74,7 @@ def fit(
         parse_method,
         require_inputs,
     )
+    from domaincal.cli.model_floor import floor_section
     from domaincal.cli.options import claimed, described, read_input, size_of
     from domaincal.cli.tables import print_model
     from domaincal.errors import InputError
@@ -95,8 +97,8 @@ def fit(
             title = f"fitting {method}"
         with working(title), _file_named_in_warnings(source):
             calibrator.fit(source.data)
-        calibrator.save(output)
         calibrator = getattr(calibrator, "best_", calibrator)
+        save_calibrator(calibrator, output, floor_section(columns))
     if as_json:
         content = {"output": str(output), "calibrator": model_facts(calibrator)}
         print_json("fit", {**content, "data": described(source)})

@@ -132,6 +132,7 @@ class CalibrationData:
         features: Columns | None = None,
         group: str | None = None,
         class_names: Sequence[str] | None = None,
+        floor: float | None = None,
     ) -> CalibrationData:
         """Rows of a data frame, whose columns have any names.
 
@@ -151,6 +152,8 @@ class CalibrationData:
         class_names : list of str, optional
             Names of the classes in the order of their columns; for a binary score, the second is
             the class that it speaks for.
+        floor : float, optional
+            Probability in place of smaller ones; see :func:`logits_from_probabilities`.
 
         Examples
         --------
@@ -163,7 +166,7 @@ class CalibrationData:
         """
         choice = ColumnChoice(
             logits=logits, probabilities=probabilities, features=features, label=label,
-            domain=domain, group=group, class_names=class_names,
+            domain=domain, group=group, class_names=class_names, floor=floor,
         )  # fmt: skip
         return cls(**arrays_from_frame(frame, choice))
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from domaincal._validation import check_number
 from domaincal._wording import few
 from domaincal.errors import InputError
 
@@ -33,6 +34,8 @@ class ColumnChoice:
         Name of one column.
     class_names : sequence of str, optional
         Names of the classes, in the order of their columns.
+    floor : float, optional
+        Probability in place of smaller ones.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class ColumnChoice:
     group: str | None = None
     id: str | None = None
     class_names: Sequence[str] | None = None
+    floor: float | None = None
 
     def __post_init__(self) -> None:
         for name in _BLOCKS:
@@ -63,6 +67,8 @@ class ColumnChoice:
         if self.class_names is not None:
             names = _checked_columns(self.class_names, "class_names")
             object.__setattr__(self, "class_names", names)
+        if self.floor is not None:
+            check_number(self.floor, said("floor"), low=0.0, high=1.0)
         if self.logits is not None and self.probabilities is not None:
             raise InputError(
                 f"{said('logits')} and {said('probabilities')} are both given; give one of them."
@@ -78,8 +84,8 @@ class ColumnChoice:
         return None if self.class_names is None else tuple(self.class_names)
 
     def is_default(self) -> bool:
-        """Whether the user named nothing."""
-        return self == ColumnChoice()
+        """Whether the user named no column."""
+        return replace(self, floor=None) == ColumnChoice()
 
     def array_names(self, found: Collection[str]) -> dict[str, str]:
         """Name, among the arrays of a file, of each array of ``KEYWORDS`` that it has.

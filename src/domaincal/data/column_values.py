@@ -14,15 +14,17 @@ from domaincal.data.logits import logits_from_probabilities, logits_from_scores
 from domaincal.errors import InputError
 
 
-def logits_of(array: str, values: Array, source: str) -> Array:
+def logits_of(array: str, values: Array, source: str, floor: float | None) -> Array:
     """Logits of the array "logits" or "probabilities".
 
     An array of one column is the score of a binary classifier: the log-odds, or the probability,
-    of class 1. ``source`` names the array or column in errors.
+    of class 1. ``source`` names the array or column in errors; ``floor`` stands in place of
+    smaller probabilities.
     """
     is_binary = values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)
     if not is_binary:
-        return logits_from_probabilities(values) if array == "probabilities" else values
+        is_logits = array == "logits"
+        return values if is_logits else logits_from_probabilities(values, floor=floor)
     if values.dtype.kind not in "fiub":
         raise InputError(f"{source} must hold numbers, not {values.dtype}.")
     scores = values.reshape(-1).astype(np.float64)
@@ -39,7 +41,7 @@ def logits_of(array: str, values: Array, source: str) -> Array:
             f"{source} contains {scores[row]:g} in row {row}, which is not a probability; if it "
             f"holds log-odds, name it with {said('logits')}."
         )
-    return logits_from_probabilities(np.column_stack([1.0 - scores, scores]))
+    return logits_from_probabilities(np.column_stack([1.0 - scores, scores]), floor=floor)
 
 
 def label_indices(

@@ -44,7 +44,7 @@ def arrays_from_frame(frame: pd.DataFrame, choice: ColumnChoice) -> dict[str, An
         for array, names in layout.blocks.items()
     }
     source = "the column " + repr(layout.blocks[scores][0])
-    given: dict[str, Any] = {"logits": logits_of(scores, blocks[scores], source)}
+    given: dict[str, Any] = {"logits": logits_of(scores, blocks[scores], source, choice.floor)}
     given |= {"class_names": layout.class_names, "features": blocks.get("features")}
     if "features" in blocks:
         given["feature_names"] = layout.feature_names

@@ -6,10 +6,18 @@ import numpy as np
 
 from domaincal._typing import ArrayLike, FloatArray
 from domaincal._validation import check_number, check_probabilities, check_real_array
-from domaincal.errors import InputError
+from domaincal._warnings import warn_caller
+from domaincal.errors import InputError, RoundedProbabilitiesWarning
+
+#: Floor of probabilities: below it, their logarithm depends on rounding.
+DEFAULT_FLOOR = 1e-12
+# Zeros beside a smallest positive probability of this or more come from rounding or from votes.
+_COARSE = 1e-6
 
 
-def logits_from_probabilities(probabilities: ArrayLike, *, floor: float = 1e-12) -> FloatArray:
+def logits_from_probabilities(
+    probabilities: ArrayLike, *, floor: float | None = None
+) -> FloatArray:
     """Logits whose softmax is ``probabilities``: ``log(max(p, floor))``.
 
     Parameters
@@ -19,17 +27,22 @@ def logits_from_probabilities(probabilities: ArrayLike, *, floor: float = 1e-12)
         sums to 1 exactly.
     floor : float, default 1e-12
         Replaces smaller probabilities, whose logarithm depends on rounding more than on the model.
-        It limits the log loss of a row at T = 1 to ``-log(floor)``, 27.6 by default.
+        It limits the log loss of a row at T = 1 to ``-log(floor)``, 27.6 by default. Zeros of
+        rounded probabilities, or of a forest, mean more than 1e-12: without ``floor``, a
+        ``RoundedProbabilitiesWarning`` suggests one. Use the same for fit and prediction.
 
     Examples
     --------
     >>> logits_from_probabilities([[0.2, 0.8], [0.5, 0.5]]).round(3).tolist()
     [[-1.609, -0.223], [-0.693, -0.693]]
     """
-    check_number(floor, "floor", low=0.0, high=1.0)
+    if floor is not None:
+        check_number(floor, "floor", low=0.0, high=1.0)
     cure = "if they are logits, use them as logits"
     p = check_probabilities(probabilities, tolerance=0.02, if_logits=cure).astype(np.float64)
-    np.maximum(p, floor, out=p)
+    if floor is None:
+        _warn_of_zeros(p)
+    np.maximum(p, DEFAULT_FLOOR if floor is None else floor, out=p)
     return np.asarray(np.log(p, out=p))
 
 
@@ -60,3 +73,22 @@ def logits_from_scores(scores: ArrayLike) -> FloatArray:
         row = int(np.argmin(np.isfinite(s)))
         raise InputError(f"scores contains {s[row]} (row {row}); drop those rows.")
     return np.column_stack([np.zeros_like(s), s])
+
+
+def _warn_of_zeros(probabilities: FloatArray) -> None:
+    """Warn if zeros stand beside probabilities that are far above the default floor."""
+    positive = probabilities > 0.0
+    if positive.all():
+        return
+    smallest = float(probabilities[positive].min())
+    if smallest < _COARSE:
+        return
+    # Half of the resolution; much less than equal shares, if all probabilities are 0 or 1.
+    floor = min(smallest / 2.0, 0.1 / probabilities.shape[1])
+    warn_caller(
+        f"{(~positive).sum()} of {positive.size} probabilities are 0, and the smallest other one "
+        f"is {smallest:.3g}: they seem to be rounded, or shares of votes. Zeros count as "
+        f"{DEFAULT_FLOOR:g}, which spoils temperatures. Keep more digits, or pass floor=... "
+        f"(--floor), such as {floor:.2g}, for fit and prediction.",
+        RoundedProbabilitiesWarning,
+    )

@@ -12,14 +12,11 @@ from sklearn.pipeline import Pipeline
 from domaincal._typing import Array, FloatArray
 from domaincal._validation import check_probabilities
 from domaincal.data import logits_from_probabilities, logits_from_scores
+from domaincal.data.logits import DEFAULT_FLOOR
 from domaincal.errors import InputError
 
 # Keyword of ``predict`` that returns margins, the raw scores before the softmax, by package.
 _MARGIN_KEYWORDS = {"lightgbm": "raw_score", "xgboost": "output_margin"}
-
-
-#: Smallest floor of probabilities: below it, their logarithm depends on rounding.
-SMALLEST_FLOOR = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +48,14 @@ class ModelScores:
             return None
         positive = self.values > 0.0
         if positive.all() or not positive.any():
-            return SMALLEST_FLOOR
-        return max(SMALLEST_FLOOR, float(self.values[positive].min()) / 2.0)
+            return DEFAULT_FLOOR
+        return max(DEFAULT_FLOOR, float(self.values[positive].min()) / 2.0)
 
     def logits(self, floor: float | None) -> FloatArray:
         """The scores as logits; probabilities below ``floor`` count as the floor."""
         if not self.are_probabilities:
             return self.values
-        return logits_from_probabilities(self.values, floor=floor or SMALLEST_FLOOR)
+        return logits_from_probabilities(self.values, floor=floor or DEFAULT_FLOOR)
 
 
 def model_scores(estimator: Any, X: Any) -> ModelScores:

@@ -56,6 +56,7 @@ def read(
     group: str | None = None,
     id: str | None = None,
     class_names: Sequence[str] | None = None,
+    floor: float | None = None,
     verify: bool = False,
     max_memory: float | str | None = None,
 ) -> CalibrationData:
@@ -81,6 +82,8 @@ def read(
     class_names : list of str, optional
         Names of the classes in the order of their columns; for a binary score, the second is the
         class that it speaks for.
+    floor : float, optional
+        Probability in place of smaller ones; see :func:`logits_from_probabilities`.
     verify : bool, default False
         Compare the checksums of a store, or of the pages of a ``.parquet`` file. (Those of
         ``.npz`` are always compared; the other formats have none.)
@@ -100,7 +103,7 @@ def read(
     """
     choice = ColumnChoice(
         logits=logits, probabilities=probabilities, features=features, label=label, domain=domain,
-        group=group, id=id, class_names=class_names,
+        group=group, id=id, class_names=class_names, floor=floor,
     )  # fmt: skip
     return read_rows(path, choice, verify=verify, max_memory=max_memory)[1]
 
@@ -154,6 +157,7 @@ def convert(
     group: str | None = None,
     id: str | None = None,
     class_names: Sequence[str] | None = None,
+    floor: float | None = None,
     set_domain: str | None = None,
     append: bool = False,
     max_memory: float | str | None = None,
@@ -164,7 +168,7 @@ def convert(
     ----------
     source, output : path
         See :func:`read` and :func:`write`.
-    logits, probabilities, features, label, domain, group, id, class_names
+    logits, probabilities, features, label, domain, group, id, class_names, floor
         Columns or arrays of the source, as in :func:`read`.
     set_domain : str, optional
         Domain of all rows, instead of the domains of the source; for sources with one site each.
@@ -191,7 +195,7 @@ def convert(
     require_writable_format(output, append=append)
     choice = ColumnChoice(
         logits=logits, probabilities=probabilities, features=features, label=label, domain=domain,
-        group=group, id=id, class_names=class_names,
+        group=group, id=id, class_names=class_names, floor=floor,
     )  # fmt: skip
     raw, data = read_rows(source, choice, max_memory=max_memory)
     warn_of_ignored(source, raw.ignored, output)
@@ -239,7 +243,7 @@ def read_rows(
     choice = ColumnChoice() if choice is None else choice
     _require_readable(path)
     raw, limit = _read_raw(path, max_memory, choice, verify=verify, keep=keep)
-    data = checked(limit.path, raw, limit=limit, check_finite=check_finite)
+    data = checked(limit.path, raw, limit=limit, floor=choice.floor, check_finite=check_finite)
     limit.require(raw.peak_bytes() + work_for_row * len(data))
     return raw, data
 

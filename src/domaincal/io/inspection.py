@@ -107,6 +107,7 @@ def inspect(
     group: str | None = None,
     id: str | None = None,
     class_names: Sequence[str] | None = None,
+    floor: float | None = None,
     verify: bool = False,
     max_memory: float | str | None = None,
 ) -> Inspection:
@@ -128,7 +129,7 @@ def inspect(
     """
     choice = ColumnChoice(
         logits=logits, probabilities=probabilities, features=features, label=label, domain=domain,
-        group=group, id=id, class_names=class_names,
+        group=group, id=id, class_names=class_names, floor=floor,
     )  # fmt: skip
     return inspect_chosen(path, choice, verify=verify, max_memory=max_memory)
 

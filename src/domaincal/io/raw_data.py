@@ -88,8 +88,8 @@ class RawData:
                 total += values.size * _CHECKED_LABEL
         return total
 
-    def to_data(self, *, check_finite: bool = True) -> CalibrationData:
-        """Validated rows."""
+    def to_data(self, *, floor: float | None = None, check_finite: bool = True) -> CalibrationData:
+        """Validated rows; ``floor`` stands in place of smaller probabilities."""
         given = {name: _native(values) for name, values in self.arrays.items()}
         scores = next((name for name in _SCORES if name in given), None)
         if scores is None:
@@ -99,7 +99,7 @@ class RawData:
                 "'logits' (columns 'logit_*') or 'probabilities' (columns 'prob_*'), or say which "
                 f"they are with {said('logits')} or {said('probabilities')}."
             )
-        logits = logits_of(scores, given[scores], self._source(scores))
+        logits = logits_of(scores, given[scores], self._source(scores), floor)
         labels = given.get("labels")
         if labels is not None and labels.ndim == 1 and logits.ndim == 2:
             labels = label_indices(
@@ -131,13 +131,14 @@ def checked(
     raw: RawData,
     *,
     limit: MemoryLimit,
+    floor: float | None = None,
     check_finite: bool = True,
 ) -> CalibrationData:
     """Validated rows of a file; errors name the file."""
     limit.require(raw.peak_bytes())
     try:
         with decoding(path, DAMAGED):
-            return raw.to_data(check_finite=check_finite)
+            return raw.to_data(floor=floor, check_finite=check_finite)
     except InputError as error:
         raise FileFormatError(f"{path}: {error}") from error
 
