@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 from sklearn.linear_model import LinearRegression
+from threadpoolctl import threadpool_info
 
 import domaincal as dc
 from domaincal.statistics.domain_folds import similar_domain_folds
@@ -47,6 +48,18 @@ def root_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
         np.log(0.01), np.log(100.0), xtol=1e-15, rtol=1e-15, maxiter=500,
     )  # fmt: skip
     return float(unit / np.exp(u))
+
+
+def blas_threads() -> list[int]:
+    """Number of threads of the BLAS libraries of numpy and scipy.
+
+    OpenCV brings one of its own, which domaincal does not use; other tests may have loaded it.
+    """
+    return [
+        library["num_threads"]
+        for library in threadpool_info()
+        if library["user_api"] == "blas" and "opencv" not in library["filepath"]
+    ]
 
 
 def small_domains(seed: int = 0, **options: object) -> dc.CalibrationData:

@@ -96,9 +96,11 @@ def test_a_floor_that_is_no_probability_is_wrong_usage(rounded, floor):
     [([[0.0, 1.0], [0.3, 0.7]], "0.05"), ([[0.0, 1.0]], "0.05"), ([[0.0, 0.02, 0.98]], "0.01")],
 )
 def test_the_suggested_floor_is_half_of_the_resolution(p, suggested):
+    rows = np.tile(p, (20, 1))
     with pytest.warns(RoundedProbabilitiesWarning, match=f"such as {suggested}, for fit"):
-        dc.logits_from_probabilities(p)
-    dc.logits_from_probabilities(p, floor=0.01)  # no warning
+        dc.logits_from_probabilities(rows)
+    dc.logits_from_probabilities(rows, floor=0.01)  # no warning
+    dc.logits_from_probabilities(rows[:10])  # too few rows to tell
 
 
 def test_exact_zeros_beside_tiny_probabilities_are_underflow():

@@ -16,7 +16,7 @@ from domaincal.statistics import (
     normal_equations,
     positive_definite,
 )
-from support import fit, search_folds, small_domains
+from support import blas_threads, fit, search_folds, small_domains
 
 # On small, noisy domains a head can be worse than the pooled temperature.
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
@@ -128,8 +128,7 @@ def test_large_factorisations_use_one_thread(monkeypatch):
     dpotrf = least_squares.lapack.dpotrf
 
     def spy(*arguments, **options):
-        info = threadpoolctl.threadpool_info()
-        threads.append({lib["num_threads"] for lib in info if lib["user_api"] == "blas"})
+        threads.append(set(blas_threads()))
         return dpotrf(*arguments, **options)
 
     monkeypatch.setattr(least_squares.lapack, "dpotrf", spy)

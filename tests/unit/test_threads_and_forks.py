@@ -12,28 +12,30 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 import domaincal as dc
 from domaincal.statistics.blas_threads import one_blas_thread
-from support import CALIBRATORS, fit, given, probabilities, small_domains, temperatures
+from support import (
+    CALIBRATORS,
+    blas_threads,
+    fit,
+    given,
+    probabilities,
+    small_domains,
+    temperatures,
+)
 
 PACKAGE = Path(dc.__file__).parent
 #: What changes the filters of all threads.
 FILTER_FUNCTIONS = {"catch_warnings", "simplefilter", "filterwarnings", "resetwarnings"}
 
 
-def _blas_threads():
-    return [
-        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
-    ]
-
-
 @pytest.fixture
-def two_blas_threads():
+def twoblas_threads():
     """BLAS with two threads, also on a machine of one core."""
     with threadpool_limits(2, "blas"):
-        assert set(_blas_threads()) == {2}
+        assert set(blas_threads()) == {2}
         yield
 
 
@@ -45,16 +47,16 @@ def test_blas_gets_its_threads_back_when_the_last_thread_leaves(two_blas_threads
         with one_blas_thread():
             entered.set()
             assert left.wait(60)
-            return _blas_threads()
+            return blas_threads()
 
     with ThreadPoolExecutor(1) as pool:
         with one_blas_thread():
             inside = pool.submit(second)
             assert entered.wait(60)
-            assert set(_blas_threads()) == {1}
+            assert set(blas_threads()) == {1}
         left.set()
         assert set(inside.result()) == {1}
-        assert set(_blas_threads()) == {2}
+        assert set(blas_threads()) == {2}
 
 
 def test_blas_gets_its_threads_back_after_an_error(two_blas_threads):
@@ -63,7 +65,7 @@ def test_blas_gets_its_threads_back_after_an_error(two_blas_threads):
 
     with pytest.raises(ZeroDivisionError), one_blas_thread(), one_blas_thread():
         fail()
-    assert set(_blas_threads()) == {2}
+    assert set(blas_threads()) == {2}
 
 
 def test_heads_in_several_threads_give_the_same_numbers_and_leave_blas_alone(two_blas_threads):
@@ -80,7 +82,7 @@ def test_heads_in_several_threads_give_the_same_numbers_and_leave_blas_alone(two
         for alone, together in zip(expected, pool.map(predict, heads), strict=True):
             for found in together:
                 np.testing.assert_array_equal(found, alone)
-    assert set(_blas_threads()) == {2}
+    assert set(blas_threads()) == {2}
 
 
 # Uses every library with threads of its own in the parent, then in children.
@@ -107,7 +109,7 @@ def numbers():
 
 def check():
     same = all(np.array_equal(a, b) for a, b in zip(numbers(), expected, strict=True))
-    return same and set(_blas_threads()) == {2}
+    return same and set(blas_threads()) == {2}
 
 def child(name):
     pid = os.fork()

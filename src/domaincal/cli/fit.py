@@ -62,7 +62,7 @@ def fit(
       domaincal fit scores.npz -o model.safetensors --batch 100
       domaincal fit scores.npz -o model.safetensors --method md-ts --head ols
       domaincal fit scores.csv -o model.safetensors --method ts
-      domaincal fit cases.csv -o model.safetensors --probabilities 'p_*' --label y --domain site
+      domaincal fit cases.csv -o m.safetensors --probabilities 'p_*' --domain site
       domaincal fit scores.npz -o model.safetensors --method md-ts:target=log
     """
     from domaincal.calibrators.files.model_file import save_calibrator

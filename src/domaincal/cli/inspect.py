@@ -42,7 +42,7 @@ def inspect(
     Examples:
       domaincal inspect scores.npz
       domaincal inspect scores --verify
-      domaincal inspect cases.csv --probabilities 'p_*' --label y_true --domain site
+      domaincal inspect cases.csv --probabilities 'p_*' --label y --domain site
       domaincal inspect model.safetensors
       domaincal inspect network.safetensors
     """

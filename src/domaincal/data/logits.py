@@ -13,6 +13,8 @@ from domaincal.errors import InputError, RoundedProbabilitiesWarning
 DEFAULT_FLOOR = 1e-12
 # Zeros beside a smallest positive probability of this or more come from rounding or from votes.
 _COARSE = 1e-6
+# Rows from which the smallest positive probability tells something.
+_ENOUGH_ROWS = 20
 
 
 def logits_from_probabilities(
@@ -78,7 +80,7 @@ def logits_from_scores(scores: ArrayLike) -> FloatArray:
 def _warn_of_zeros(probabilities: FloatArray) -> None:
     """Warn if zeros stand beside probabilities that are far above the default floor."""
     positive = probabilities > 0.0
-    if positive.all():
+    if len(probabilities) < _ENOUGH_ROWS or positive.all():
         return
     smallest = float(probabilities[positive].min())
     if smallest < _COARSE:
