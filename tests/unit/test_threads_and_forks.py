@@ -32,7 +32,7 @@ FILTER_FUNCTIONS = {"catch_warnings", "simplefilter", "filterwarnings", "resetwa
 
 
 @pytest.fixture
-def twoblas_threads():
+def two_blas_threads():
     """BLAS with two threads, also on a machine of one core."""
     with threadpool_limits(2, "blas"):
         assert set(blas_threads()) == {2}
@@ -93,7 +93,7 @@ import threadpoolctl
 from domaincal.statistics import blocks
 from domaincal.statistics.blas_threads import one_blas_thread
 from support import CALIBRATORS, fit, small_domains, temperatures
-from test_threads_and_forks import _blas_threads
+from support import blas_threads
 
 blocks.thread_count = lambda: 2
 blocks.BLOCK_BYTES = 1 << 10

@@ -61,7 +61,7 @@ def apply(
     \b
     Examples:
       domaincal apply model.safetensors new.npz -o probabilities.parquet
-      domaincal apply model.safetensors cases.csv -o p.csv --logits 'z_*' --id case
+      domaincal apply m.safetensors cases.csv -o p.csv --logits 'z_*' --id case
     """
     from domaincal.calibrators import load
     from domaincal.cli.console import print_json, say, working
