@@ -69,7 +69,12 @@ def check_confidences(confidences: ArrayLike) -> FloatArray:
 
 def check_hits(hits: ArrayLike, *, n_rows: int) -> Array:
     """Check a 1-D array of 0 and 1, 1 for a correct prediction; returns bool."""
-    h = check_real_array(hits, "hits", allow_bool=True)
+    try:
+        h = check_real_array(hits, "hits", allow_bool=True)
+    except InputError as error:
+        raise InputError(
+            "hits must be True or False (1 or 0) in each row; pass predicted == labels."
+        ) from error
     if h.ndim != 1:
         raise InputError(f"hits must be 1-D, got shape {h.shape}; pass predicted == labels.")
     check_n_rows(h, "hits", n_rows)

@@ -7,27 +7,35 @@ import os
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.exceptions import NotFittedError
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    clone,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from domaincal._specs import Spec
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_domains, check_sample_weight
-from domaincal.calibrators import AutoCalibration
+from domaincal._warnings import warn_caller
 from domaincal.calibrators.base import Calibrator
-from domaincal.calibrators.files.registry import calibrator_from_spec
 from domaincal.data import CalibrationData
 from domaincal.data.batches import BatchSize
 from domaincal.deploy.class_labels import check_y, class_indices, classes_of
 from domaincal.deploy.classifier_features import FeatureMap, learn_features
 from domaincal.deploy.classifier_file import load_classifier_parts, save_classifier
+from domaincal.deploy.classifier_parameters import (
+    fitted_estimator,
+    new_calibrator,
+    require_classifier,
+    require_values,
+)
 from domaincal.deploy.model_scores import ModelScores, class_labels, model_scores, unfrozen
 from domaincal.deploy.out_of_fold import fit_model, out_of_fold_scores
-from domaincal.errors import InputError
+from domaincal.errors import DomaincalWarning, InputError
 
 
 def _calibrator_has(name: str) -> Any:
@@ -152,17 +160,19 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         -------
         self
         """
-        calibrator = self._new_calibrator()
+        calibrator = new_calibrator(self.method, self.batch_size)
+        require_classifier(self.estimator)
         labels = check_y(y)
         X, _ = indexable(X, labels)
         validate_data(self, X, skip_check_array=True)
         weight = check_sample_weight(sample_weight, n_rows=len(labels))
         codes = None
+        require_values(domains)
         if domains is not None:
             codes, _ = check_domains(domains, n_rows=len(labels), needed_by=type(self).__name__)
         usable = np.ones(len(labels), bool)
         if self.cv is None:
-            self.estimator_ = self._fitted_estimator()
+            self.estimator_ = fitted_estimator(self.estimator)
             scores = model_scores(self.estimator_, X)
             self.classes_ = classes_of(self.estimator_, scores.values.shape[1])
         else:
@@ -204,13 +214,13 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             Rows with the columns of the fit.
         domains : array of integers or strings, shape (n,), optional
             Domain of each row, for methods that predict batches: the rows of one domain are one
-            batch, and without domains all rows are. Other methods ignore it.
+            batch; without domains all rows are one, with a warning. Other methods ignore it.
 
         Returns
         -------
         array of shape (n, n_classes)
         """
-        rows = self.calibration_data(X, domains=domains)
+        rows = self._rows_to_predict(X, domains)
         probabilities: Array = self.calibrator_.predict_proba(rows)
         return probabilities
 
@@ -224,7 +234,7 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         -------
         array of shape (n,)
         """
-        rows = self.calibration_data(X, domains=domains)
+        rows = self._rows_to_predict(X, domains)
         temperatures: FloatArray = self.calibrator_.predict_temperature(rows)
         return temperatures
 
@@ -247,6 +257,7 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         CalibrationData
         """
         self._check_columns(X)
+        require_values(domains)
         scores = model_scores(self.estimator_, X)
         return self._rows(scores, X, None if y is None else check_y(y), domains)
 
@@ -316,48 +327,28 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             model.feature_names_in_ = np.array(parts.columns, object)
         return model
 
-    def _new_calibrator(self) -> Any:
-        """Unfitted calibrator of the parameters ``method`` and ``batch_size``."""
-        if isinstance(self.method, Calibrator):
-            calibrator: Any = clone(self.method)
-        elif isinstance(self.method, str):
-            calibrator = calibrator_from_spec(Spec.parse(self.method))
-        else:
-            raise InputError(
-                f"method must be a calibrator of domaincal or the name of one, such as 'auto' or "
-                f"'ts', got {self.method!r}."
-            )
-        if self.batch_size == 1:
-            return calibrator
-        if self.method != "auto":
-            raise InputError(
-                f"batch_size={self.batch_size!r} is for method='auto'; leave it out for "
-                f"method={self.method!r}."
-            )
-        return AutoCalibration(batch_size=self.batch_size)
-
-    def _fitted_estimator(self) -> Any:
-        """The estimator, which must be fitted."""
-        if isinstance(unfrozen(self.estimator), BaseEstimator):
-            try:
-                check_is_fitted(self.estimator)
-            except NotFittedError as error:
-                raise NotFittedError(
-                    f"{type(unfrozen(self.estimator)).__name__} is not fitted; fit it to other "
-                    "rows first, or pass cv=5 to fit it here."
-                ) from error
-        return self.estimator
-
     def _check_columns(self, X: Any) -> None:
         """Raise InputError if X has other columns than in the fit."""
         check_is_fitted(self)
         try:
             validate_data(self, X, skip_check_array=True, reset=False)
         except ValueError as error:
+            found = " ".join(str(error).split()).rstrip(".")
             cure = "Pass X with the columns of the fit, in the same order"
             if np.ndim(X) == 1:
                 cure = "Reshape your data to two dimensions, such as X.reshape(1, -1) for one row"
-            raise InputError(f"{str(error).rstrip(' .')}. {cure}.") from error
+            raise InputError(f"{found}. {cure}.") from error
+
+    def _rows_to_predict(self, X: Any, domains: Any) -> CalibrationData:
+        """Rows of a prediction; warns if all of them are one batch because there are no domains."""
+        rows = self.calibration_data(X, domains=domains)
+        if domains is None and len(rows) > 1 and self.calibrator_.predicts_batches():
+            warn_caller(
+                f"{len(rows)} rows without domains are taken as one batch from one place; pass "
+                "domains=..., the domain of each row, or fit with batch_size=1.",
+                DomaincalWarning,
+            )
+        return rows
 
     def _rows(self, scores: ModelScores, X: Any, y: Array | None, domains: Any) -> CalibrationData:
         """Rows for the calibrator."""

@@ -105,6 +105,11 @@ def calibrators_by_name(calibrators: Calibrators) -> dict[str, Any]:
     if not listed:
         raise InputError("calibrators is empty; pass at least one calibrator.")
     for calibrator in listed:
+        if hasattr(calibrator, "calibration_data"):
+            raise InputError(
+                f"calibrators contains a {type(calibrator).__name__}; pass its calibrator_, and "
+                "as data what its calibration_data(X, y, domains=...) returns."
+            )
         if isinstance(calibrator, type) or not hasattr(calibrator, "predict_confidence"):
             raise InputError(
                 f"calibrators contains {calibrator!r}, which is not a calibrator; pass instances, "
