@@ -80,3 +80,30 @@ def test_a_lightgbm_booster_is_an_estimator():
     model = dc.CalibratedDomainClassifier(booster, "ts").fit(X, y, domains=site)
     assert model.classes_.tolist() == [0, 1, 2]
     np.testing.assert_array_equal(model.predict(X), booster.predict(X).argmax(axis=1))
+
+
+def test_spaces_in_the_names_of_columns_do_not_hinder_loading(tmp_path):
+    X, y, site = _frame(3)
+    X = X.rename(columns={"age": "age at visit"})
+    estimator = _lightgbm().fit(X, y)
+    assert "age_at_visit" in estimator.feature_names_in_
+    path = tmp_path / "m.safetensors"
+    model = dc.CalibratedDomainClassifier(estimator, "ts").fit(X, y, domains=site)
+    model.save(path)
+    loaded = dc.CalibratedDomainClassifier.load(path, estimator)
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_booster_of_xgboost_is_refused():
+    X, y, site = _frame(3)
+    booster = _xgboost().fit(X, y).get_booster()
+    with pytest.raises(dc.errors.InputError, match=r"read its file with XGBClassifier\(\)"):
+        dc.CalibratedDomainClassifier(booster, "ts").fit(X, y, domains=site)
+
+
+def test_a_regressor_is_refused():
+    package = pytest.importorskip("lightgbm")
+    X, y, site = _frame(2)
+    estimator = package.LGBMRegressor(n_estimators=2, verbose=-1).fit(X, y)
+    with pytest.raises(dc.errors.InputError, match="LGBMRegressor is not a classifier"):
+        dc.CalibratedDomainClassifier(estimator, "ts").fit(X, y, domains=site)

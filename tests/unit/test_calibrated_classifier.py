@@ -100,9 +100,9 @@ def test_zeros_of_a_forest_count_as_half_of_its_smallest_probability():
 
 def test_a_class_that_a_fold_lacks_has_probability_zero():
     X, y, site = patients(n_classes=3)
-    y = np.where((y == "c2") & (site != "ulm"), "c0", y)
+    y = np.where((y == "c2") & ((site != "ulm") | (X[:, 0] > 0)), "c0", y)
     forest = RandomForestClassifier(5, random_state=0)
-    with pytest.warns(dc.DomaincalWarning, match="classes occur in one fold only"):
+    with pytest.warns(dc.DomaincalWarning, match="which occur in one fold only, and do not"):
         model = dc.CalibratedDomainClassifier(forest, TS, cv=6).fit(X, y, domains=site)
     assert 0.0 < model.calibrator_.temperature_ < 10.0
 
@@ -133,10 +133,10 @@ def test_folds_hold_whole_domains_and_the_estimator_is_fitted_to_all(three_class
 
 def test_rows_of_a_class_that_one_fold_alone_has_do_not_take_part(three_classes):
     X, y, site = three_classes
-    first = site == site[0]
-    y = np.where((y == "c2") & ~first, "c0", y)  # c2 occurs in one domain only
+    y = np.where((y == "c2") & (site != "ulm"), "c0", y)  # c2 occurs in one domain only
     model = dc.CalibratedDomainClassifier(LogisticRegression(), TS, cv=3)
-    with pytest.warns(dc.DomaincalWarning, match=rf"{(y == 'c2').sum()} rows of .* 'c2' do not"):
+    found = rf"{(y == 'c2').sum()} of 360 rows are of the classes 'c2', .* do not take part"
+    with pytest.warns(dc.DomaincalWarning, match=found):
         model.fit(X, y, domains=site)
     assert model.classes_.tolist() == ["c0", "c1", "c2"]
     # Without these rows, the temperature stays near that of the other classes.
@@ -348,3 +348,96 @@ def test_a_splitter_that_ignores_domains_is_used_as_it_is(three_classes):
         scores[test] = LogisticRegression().fit(X[train], y[train]).decision_function(X[test])
     expected = dc.TemperatureScaling().fit(scores, np.searchsorted(model.classes_, y))
     assert model.calibrator_.temperature_ == pytest.approx(expected.temperature_, rel=1e-12)
+
+
+def test_too_many_rows_of_classes_of_one_fold_are_an_error():
+    """Without them the temperature would be fitted as if their classes were never the true ones."""
+    X, y, site = patients(n_classes=3)
+    y = np.where((y == "c2") & (site != "lyon"), "c0", y)
+    assert (y == "c2").mean() > 0.05
+    model = dc.CalibratedDomainClassifier(LogisticRegression(), TS, cv=6)
+    with pytest.raises(InputError, match="too many to calibrate without them; use fewer folds"):
+        model.fit(X, y, domains=site)
+
+
+class NeedsAllClasses(LogisticRegression):
+    def fit(self, X, y):
+        if len(np.unique(y)) < 3:
+            raise TypeError("labels must be 0, 1, 2")
+        return super().fit(X, y)
+
+
+def test_an_estimator_that_a_fold_cannot_fit_is_named_with_the_classes():
+    X, y, site = patients(n_classes=3)
+    y = np.where((y == "c2") & (site != "ulm"), "c0", y)
+    model = dc.CalibratedDomainClassifier(NeedsAllClasses(), TS, cv=6)
+    with pytest.raises(
+        InputError, match=r"without the classes 'c2', .* \(labels must be 0, 1"
+    ):
+        model.fit(X, y, domains=site)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cv": "prefit"}, "got 'prefit'; use None for an estimator that is fitted already"),
+        ({"cv": GroupKFold(3)}, "splits by group; pass domains=..., the groups here"),
+    ],
+)
+def test_wrong_folds_name_the_cure(three_classes, change, message):
+    X, y, _ = three_classes
+    with pytest.raises(InputError, match=message):
+        dc.CalibratedDomainClassifier(LogisticRegression(), TS, **change).fit(X, y)
+
+
+def test_series_in_another_order_than_x_are_refused(three_classes, fitted):
+    X, y, site = three_classes
+    frame = pd.DataFrame(X)
+    labels, domains = pd.Series(y), pd.Series(site)
+    model = dc.CalibratedDomainClassifier(fitted, TS)
+    with pytest.raises(InputError, match=r"pass domains\.loc\[X\.index\], or arrays"):
+        model.fit(frame, labels, domains=domains.sample(frac=1.0, random_state=0))
+    with pytest.raises(InputError, match=r"pass y\.loc\[X\.index\]"):
+        model.fit(frame, labels[::-1], domains=domains)
+    model.fit(frame, labels, domains=domains)
+    again = clone(model).fit(frame[::-1], labels[::-1], domains=domains[::-1])
+    assert again.calibrator_.temperature_ == pytest.approx(model.calibrator_.temperature_)
+    # Other labels in the index, as after a selection: by position, as in scikit-learn.
+    model.fit(frame, labels.set_axis(range(5, 365)), domains=site)
+
+
+def test_labels_can_be_booleans_or_zero_and_one(three_classes):
+    X, y, site = three_classes
+    y = y == "c0"
+    models = [LogisticRegression().fit(X, kind) for kind in (y, y.astype(int), y.astype(float))]
+    found = [
+        dc.CalibratedDomainClassifier(model, TS).fit(X, labels, domains=site)
+        for model in models
+        for labels in (y, y.astype(int))
+    ]
+    assert len({one.calibrator_.temperature_ for one in found}) == 1
+
+
+def test_fractional_weights_choose_a_method(three_classes, fitted):
+    X, y, site = three_classes
+    weight = np.linspace(0.5, 2.0, len(y))
+    model = dc.CalibratedDomainClassifier(fitted)
+    model.fit(X, y, domains=site, sample_weight=weight)
+    assert len(model.calibrator_.provenance_.table) > 1
+
+
+def test_a_model_that_returns_another_number_of_rows_is_an_error():
+    frame = pd.DataFrame({"text": ["good film", "bad film", "good plot", "bad plot"] * 30})
+    y, site = np.array([1, 0, 1, 1, 0, 0] * 20), np.repeat(["a", "b", "c", "d"], 30)
+    pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(frame["text"], y)
+    model = dc.CalibratedDomainClassifier(pipeline, TS)
+    with pytest.raises(InputError, match="returned 1 rows of scores for 120 rows of X"):
+        model.fit(frame, y, domains=site)
+    model.fit(frame["text"], y, domains=site)
+
+
+def test_one_class_is_an_error():
+    X, y, site = patients()
+    model = dc.CalibratedDomainClassifier(GaussianNB(), TS, cv=3)
+    with pytest.raises(InputError, match="y has one class only, 'c0'"):
+        model.fit(X, np.full(len(y), "c0"), domains=site)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -106,6 +107,12 @@ def test_files_that_were_saved_without_a_file_of_the_estimator(saved, tmp_path):
         Model.load(path, estimator, estimator_file=estimator_file)
     with pytest.raises(InputError, match="is a folder; pass a file"):
         model.save(path, estimator_file=tmp_path)
+
+
+def test_an_estimator_that_is_not_fitted_is_refused(saved):
+    _, _, estimator_file, _, path = saved
+    with pytest.raises(NotFittedError, match="is not fitted"):
+        Model.load(path, RandomForestClassifier(), estimator_file=estimator_file)
 
 
 def test_files_of_plain_calibrators_are_refused(saved, tmp_path):

@@ -24,7 +24,12 @@ from domaincal._warnings import warn_caller
 from domaincal.calibrators.base import Calibrator
 from domaincal.data import CalibrationData
 from domaincal.data.batches import BatchSize
-from domaincal.deploy.class_labels import check_y, class_indices, classes_of
+from domaincal.deploy.class_labels import (
+    check_y,
+    class_indices,
+    classes_of,
+    require_aligned,
+)
 from domaincal.deploy.classifier_features import FeatureMap, learn_features
 from domaincal.deploy.classifier_file import load_classifier_parts, save_classifier
 from domaincal.deploy.classifier_parameters import (
@@ -162,6 +167,8 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         """
         calibrator = new_calibrator(self.method, self.batch_size)
         require_classifier(self.estimator)
+        require_aligned(X, y, "y")
+        require_aligned(X, domains, "domains")
         labels = check_y(y)
         X, _ = indexable(X, labels)
         validate_data(self, X, skip_check_array=True)
@@ -258,6 +265,8 @@ class CalibratedDomainClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         """
         self._check_columns(X)
         require_values(domains)
+        require_aligned(X, y, "y")
+        require_aligned(X, domains, "domains")
         scores = model_scores(self.estimator_, X)
         return self._rows(scores, X, None if y is None else check_y(y), domains)
 

@@ -37,6 +37,20 @@ def check_y(y: Any) -> Array:
     return labels
 
 
+def require_aligned(X: Any, values: Any, name: str) -> None:
+    """Refuse a series whose index has the labels of X in another order: rows go by position."""
+    if not (isinstance(X, pd.DataFrame | pd.Series) and isinstance(values, pd.Series)):
+        return
+    ours, theirs = X.index, values.index
+    if ours.equals(theirs) or len(ours) != len(theirs) or not (ours.is_unique and theirs.is_unique):
+        return
+    if ours.isin(theirs).all():
+        raise InputError(
+            f"the index of {name} has the rows of X in another order, but rows are matched by "
+            f"their position; pass {name}.loc[X.index], or arrays."
+        )
+
+
 def classes_of(estimator: Any, n_columns: int) -> Array:
     """Classes of a fitted estimator; numbers from 0 if it has no ``classes_``."""
     found = class_labels(estimator)
@@ -51,13 +65,18 @@ def classes_of(estimator: Any, n_columns: int) -> Array:
 
 def class_indices(y: Array, classes: Array) -> Array:
     """Index of each label in the classes of the model."""
-    indices = pd.Index(classes).get_indexer(pd.Index(y))
+    if y.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
+        # XGBoost has the classes 0 and 1 for labels that are booleans.
+        indices = pd.Index(classes.astype(float)).get_indexer(pd.Index(y.astype(float)))
+    else:
+        indices = pd.Index(classes).get_indexer(pd.Index(y))
     if (indices < 0).any():
         row = int(np.argmin(indices))
+        cure = "Drop these rows, or fit a model that knows the class"
+        if (indices < 0).all():
+            cure = "Pass labels of the same kind as in the fit of the model"
         raise InputError(
-            f"y contains {y[row].item() if hasattr(y[row], 'item') else y[row]!r} (row {row}), "
-            f"which the model has never seen; its classes are "
-            f"{few(map(repr, classes.tolist()), 10)}. Drop these rows, or fit a model that knows "
-            "the class."
+            f"y contains {y[row : row + 1].tolist()[0]!r} (row {row}), which the model has never "
+            f"seen; its classes are {few(map(repr, classes.tolist()), 10)}. {cure}."
         )
     return np.asarray(indices, np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from domaincal._typing import Array
 from domaincal._wording import few
 from domaincal.calibrators.files.model_file import load_with_sections, save_calibrator
 from domaincal.deploy.classifier_features import FeatureMap, NumericColumns, given_features
+from domaincal.deploy.classifier_parameters import fitted_estimator, require_classifier
 from domaincal.deploy.model_scores import class_labels, unfrozen
 from domaincal.errors import FileFormatError, InputError
 
@@ -83,6 +85,8 @@ def load_classifier_parts(
     features: Any,
 ) -> ClassifierParts:
     """Read a file of :func:`save_classifier` and compare it with an estimator."""
+    require_classifier(estimator)
+    fitted_estimator(estimator)
     calibrator, sections = load_with_sections(path)
     if SECTION not in sections:
         raise InputError(
@@ -201,7 +205,7 @@ def _check_estimator(
         )
     names = getattr(estimator, "feature_names_in_", None)
     columns = section["columns"]
-    if names is not None and columns is not None and list(map(str, names)) != columns:
+    if names is not None and columns is not None and not _same_columns(names, columns):
         different = sorted(set(columns) ^ set(map(str, names)))
         differences = f": {few(map(repr, different))}" if different else " in their order"
         raise FileFormatError(
@@ -213,6 +217,13 @@ def _check_estimator(
             f"{path} was saved for {section['n_columns']} columns, but the estimator has "
             f"{n_columns}; {cure}."
         )
+
+
+def _same_columns(names: Any, columns: list[str]) -> bool:
+    """Whether the names are equal; LightGBM has underscores in place of spaces."""
+    return [re.sub(r"\s", "_", str(name)) for name in names] == [
+        re.sub(r"\s", "_", name) for name in columns
+    ]
 
 
 def _file_digest(path: str | os.PathLike[str]) -> str:

@@ -45,6 +45,11 @@ def require_classifier(estimator: Any) -> None:
             f"{type(estimator).__name__} is not a classifier; pass one with predict_proba or "
             "decision_function."
         )
+    if type(estimator).__module__.startswith("xgboost") and not hasattr(estimator, "fit"):
+        raise InputError(
+            "xgboost.Booster does not take the X of a classifier; read its file with "
+            "XGBClassifier().load_model(file)."
+        )
 
 
 def fitted_estimator(estimator: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import _num_samples
 
 from domaincal._typing import Array, FloatArray
 from domaincal._validation import check_probabilities
@@ -59,7 +60,22 @@ class ModelScores:
 
 
 def model_scores(estimator: Any, X: Any) -> ModelScores:
-    """Scores of each row.
+    """Scores of each row; an error if the model returns another number of rows.
+
+    See :func:`_scores`.
+    """
+    scores = _scores(estimator, X)
+    if len(scores.values) != _num_samples(X):
+        raise InputError(
+            f"{type(unfrozen(estimator)).__name__} returned {len(scores.values)} rows of scores "
+            f"for {_num_samples(X)} rows of X; pass X in the form of the fit, such as a column of "
+            "texts in place of a data frame."
+        )
+    return scores
+
+
+def _scores(estimator: Any, X: Any) -> ModelScores:
+    """Scores of each row, in the first form that the estimator has.
 
     They are, in this order: the margins of LightGBM and XGBoost models; ``decision_function(X)``;
     ``predict_proba(X)``. Scores of shape (n,) are log-odds of the second class.

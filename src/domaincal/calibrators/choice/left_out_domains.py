@@ -105,7 +105,10 @@ class LeftOutDomains:
         )
         scores = fitted.score_rows(data)
         hits = self.logits[rows].argmax(axis=1) == self.labels[rows]
-        weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
+        weight = np.ones(len(rows))
+        # Fractions do not determine the chance part of the ECE: such rows count as one each.
+        if self.weight is not None and (self.weight == np.round(self.weight)).all():
+            weight = self.weight[rows]
         records: list[tuple[float, ...]] = []
         for domain in np.unique(self.codes[rows]):
             own = self.codes[rows] == domain
