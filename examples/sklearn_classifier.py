@@ -14,7 +14,8 @@ patients = pd.read_csv("patients.csv")
 new = patients["site"] >= "site-15"  # five hospitals without labels
 X, y, site = patients.filter(like="x_"), patients["outcome"], patients["site"]
 
-model = dc.CalibratedDomainClassifier(HistGradientBoostingClassifier(random_state=0), cv=5)
+estimator = HistGradientBoostingClassifier(max_iter=30, random_state=0)
+model = dc.CalibratedDomainClassifier(estimator, cv=5)
 model.fit(X[~new], y[~new], domains=site[~new])
 print(model.calibrator_.provenance_)  # how the method was chosen
 print(model.predict_proba(X[new])[:2].round(3), model.classes_)

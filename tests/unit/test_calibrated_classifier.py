@@ -371,9 +371,7 @@ def test_an_estimator_that_a_fold_cannot_fit_is_named_with_the_classes():
     X, y, site = patients(n_classes=3)
     y = np.where((y == "c2") & (site != "ulm"), "c0", y)
     model = dc.CalibratedDomainClassifier(NeedsAllClasses(), TS, cv=6)
-    with pytest.raises(
-        InputError, match=r"without the classes 'c2', .* \(labels must be 0, 1"
-    ):
+    with pytest.raises(InputError, match=r"without the classes 'c2', .* \(labels must be 0, 1"):
         model.fit(X, y, domains=site)
 
 

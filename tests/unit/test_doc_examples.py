@@ -1,7 +1,11 @@
 """The Python blocks of the docs run, and so do the scripts of examples/ that need no data set."""
 
+import os
 import re
 import runpy
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +44,19 @@ def test_the_scripts_of_classifiers_run(script, package, patients, monkeypatch, 
     runpy.run_path(str(ROOT / f"examples/{script}.py"), run_name="__main__")
     assert (patients / "calibrator.safetensors").exists()
     assert capsys.readouterr().out
+
+
+@pytest.mark.skipif(shutil.which("awk") is None, reason="needs awk")
+def test_the_script_of_csv_files_runs(patients):
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", ROOT / "examples/csv_files.sh"], cwd=patients, capture_output=True, text=True,
+        check=False, env={**os.environ, "PATH": path},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    kept = (patients / "calibrated.csv").read_text().splitlines()
+    assert kept[0].startswith("case,site,outcome,x_fever")
+    assert len(kept) == 1001
 
 
 @pytest.mark.parametrize(("block", "printed"), _blocks("README.md"))
