@@ -72,6 +72,10 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
     At prediction, ``domains`` groups the rows into batches; without it, all rows are one batch.
     The temperature of a row therefore depends on the other rows of its batch.
 
+    The rows of a batch should be like random rows of the place: the batches of the fit are drawn at
+    random. Consecutive rows that are all of one class look like a domain in which the model always
+    predicts that class, and can get a temperature that is far too high.
+
     Predicted temperatures stay in the range of the temperatures of the fit, widened on each side by
     0.3 of its length in log T. Those of batches that are very unlike all batches of the fit tend to
     the pooled temperature. There is a :class:`ClippedTemperatureWarning` if more than a tenth of
