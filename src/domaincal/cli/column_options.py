@@ -52,7 +52,7 @@ def column_options(command: F) -> F:
     decorated: Any = click.option(
         "--floor", type=float, metavar="PROBABILITY",
         help="Probability in place of smaller ones, such as zeros of rounded values. [default: "
-        "1e-12; for fitted models, that of the fit]",
+        "1e-12; fitted models keep that of the fit]",
     )(with_columns)  # fmt: skip
     for option, keyword, text in reversed(_SINGLE):
         decorated = click.option(option, keyword, metavar="NAME", help=text)(decorated)

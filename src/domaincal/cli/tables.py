@@ -51,10 +51,11 @@ def print_inspection(found: Inspection) -> None:
         say("No problems found.")
 
 
-def print_model(calibrator: Any) -> None:
-    """Print what a calibrator has learned."""
+def print_model(calibrator: Any, floor: float | None) -> None:
+    """Print what a calibrator has learned, and the floor of the probabilities of its fit."""
     say(" ".join(repr(calibrator).split()))  # scikit-learn breaks long lines
-    _print_facts({**calibrator.summary(), "fitted on": calibrator.data_fingerprint_})
+    facts = {**calibrator.summary(), "fitted on": calibrator.data_fingerprint_}
+    _print_facts(facts if floor is None else {**facts, "floor": f"{floor} of probabilities"})
     if calibrator.provenance_ is not None:
         for line in calibrator.provenance_.lines():
             say(line)
