@@ -278,7 +278,8 @@ class TestBaseline:
 
     @pytest.mark.parametrize(
         ("content", "message"),
-        [("", "is not JSON"), ("method,ece\nts,0.1\n", "is not JSON"), ("[]", "is a table (from -o)"),
+        [("", "is not JSON"), ("method,ece\nts,0.1\n", "is not JSON"),
+         ("[]", "is a table (from -o)"),
          ("3", "is not a document of evaluate"), ("[" * 100_000, "is not JSON")],
     )  # fmt: skip
     def test_other_files_are_one_error(self, scores, earlier, content, message):

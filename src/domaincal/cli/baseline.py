@@ -53,7 +53,6 @@ class Baseline:
                 "new baseline, or name one of these last."
             )
 
-
     def _require_data(self, data: dict[str, Any]) -> None:
         """Refuse another number of classes, and another floor of probabilities."""
         before, now = self.data.get("n_classes"), data["n_classes"]
@@ -89,9 +88,10 @@ def read_baseline(path: Path) -> Baseline:
             f"{path} has version {version!r} of the document, newer than {_VERSION}, which this "
             "version of domaincal reads; install a newer domaincal."
         )
-    data, protocol, rows = (document.get(key) for key in ("data", "protocol", "table"))
-    is_whole = isinstance(data, dict) and isinstance(protocol, dict) and isinstance(rows, list)
-    if not is_whole or not rows:
+    data, protocol, rows = document.get("data"), document.get("protocol"), document.get("table")
+    if not (isinstance(data, dict) and isinstance(protocol, dict) and isinstance(rows, list)):
+        data, protocol, rows = {}, {}, []
+    if not rows:
         raise FileFormatError(f"{path} has no data, no protocol or no table; {_MAKE}.")
     return Baseline(path, data, protocol, _results_table(rows, path))
 
