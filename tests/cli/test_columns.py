@@ -201,6 +201,7 @@ def test_ids_of_an_array_file_are_kept(tmp_path):
         (b"prob_a,prob_b,prob_all\n.5,.5,1\n",
          "name them with --logits; the columns are 'prob_a', 'prob_b', 'prob_all'"),
     ],
+    ids=["gzip", "parquet", "UTF-16", "a total"],
 )  # fmt: skip
 def test_wrong_standard_input_is_named(content, message):
     error = " ".join(run("inspect", "-", code=1, stdin=content).stderr.split())

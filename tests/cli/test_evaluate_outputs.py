@@ -227,7 +227,7 @@ class TestBaseline:
         [
             (["--fail-worse", "1%"], 2, "add --baseline FILE"),
             (["--baseline", "earlier.json", "--fail-worse", "5"], 2, "is not a fraction"),
-            (["--baseline", "no.json"], 1, "no.json: No such file"),
+            (["--baseline", "no.json"], 1, "there is no file no.json."),
             (["--baseline", "."], 1, "is a folder"),
             (["--baseline", "scores.npz"], 1, "must be what evaluate --json printed"),
             (["--baseline", "earlier.json", "--bins", "9"], 1,

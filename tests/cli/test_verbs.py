@@ -368,7 +368,7 @@ class TestEvaluate:
                 "--model scores fitted calibrators",
             ),
             (["--fail-on", "nll"], 2, "is not one of"),
-            (["--model", "no.safetensors"], 1, "no.safetensors: No such file"),
+            (["--model", "no.safetensors"], 1, "there is no file no.safetensors."),
         ],
     )
     def test_wrong_options_are_refused(self, scores, arguments, code, message):

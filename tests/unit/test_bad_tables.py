@@ -89,6 +89,7 @@ _PACKED = gzip.compress(b"logit_0,logit_1\n" + b"1,2\n" * 500, mtime=0)
         (b"logit_0,logit_1\n1,2\n", "is not compressed by gzip; if it is a plain csv, name it"),
         (gzip.compress(_PACKED), "is compressed by gzip; unpack it once with zcat"),
     ],
+    ids=["cut off", "wrong checksum", "wrong block", "plain", "twice"],
 )
 def test_a_wrong_gzip_file_says_what_it_is(tmp_path, content, message):
     (tmp_path / "scores.csv.gz").write_bytes(content)

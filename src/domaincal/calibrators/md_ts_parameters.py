@@ -44,8 +44,8 @@ def _check_head(head: Any) -> None:
     valid = head in HEADS if isinstance(head, str) else _is_regressor(head)
     if not valid:
         raise InputError(
-            f"head must be one of {', '.join(map(repr, HEADS))} or an instance of a "
-            f"scikit-learn regressor, got {head!r}."
+            f"head must be one of {', '.join(map(repr, HEADS))} or, in Python, an instance "
+            f"of a scikit-learn regressor, got {head!r}."
         )
 
 

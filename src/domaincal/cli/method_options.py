@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,32 @@ def auto_calibration(batch: str | None) -> Any:
             f"--batch must be a number of rows (1 or more) or 'domain', got {batch!r}."
         )
     return AutoCalibration(batch_size=int(batch))
+
+
+def in_words_of_methods(message: str) -> str:
+    """Warning about a head of MD-TS with methods of the command line in place of Python.
+
+    Examples
+    --------
+    >>> in_words_of_methods("try target='log' or another head, or use TemperatureScaling.")
+    'try md-ts:target=log or another head, or use ts.'
+    """
+    from domaincal.calibrators.files.registry import METHODS
+
+    names = {cls.__name__: name for name, cls in METHODS.items()}
+    message = re.sub(r"\b[A-Z]\w+", lambda found: names.get(found[0], found[0]), message)
+    return re.sub(
+        r"\b(\w+)=(?:'([^']*)'|(True|False))",
+        lambda found: f"md-ts:{found[1]}={found[2] or found[3].lower()}",
+        message,
+    )
+
+
+def short_name(calibrator: Any) -> str:
+    """Name of the method of a calibrator on the command line."""
+    from domaincal.calibrators.files.registry import METHODS
+
+    return next(name for name, cls in METHODS.items() if cls is type(calibrator))
 
 
 def default_method(data: CalibrationData) -> str:

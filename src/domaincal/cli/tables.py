@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from domaincal._wording import few
 from domaincal.cli.console import records, say
+from domaincal.cli.method_options import short_name
 from domaincal.cli.table_layout import Section, print_numbers
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def print_inspection(found: Inspection) -> None:
 
 def print_model(calibrator: Any, floor: float | None) -> None:
     """Print what a calibrator has learned, and the floor of the probabilities of its fit."""
-    say(" ".join(repr(calibrator).split()))  # scikit-learn breaks long lines
+    name = " ".join(repr(calibrator).split())  # scikit-learn breaks long lines
+    say(f"{short_name(calibrator)}: {name}")
     facts = {**calibrator.summary(), "fitted on": calibrator.data_fingerprint_}
     _print_facts(facts if floor is None else {**facts, "floor": f"{floor} of probabilities"})
     if calibrator.provenance_ is not None:
