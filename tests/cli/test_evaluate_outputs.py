@@ -306,5 +306,5 @@ def test_messages_name_options_and_files(scores, tmp_path):
         error = run("evaluate", tmp_path / "bare.npz", "--model", model, code=1).stderr
         assert f"bare.npz has no features, which {model} needs" in error
         assert "features=" not in error
-    error = run("evaluate", scores, "--methods", "ts,histogram:n_bins=0", code=1).stderr
-    assert error.startswith("Error: histogram:n_bins=0: n_bins must be")
+    error = run("evaluate", scores, "--methods", "ts,histogram:n_bins=0", code=2).stderr
+    assert "Error: histogram:n_bins=0: n_bins must be" in error

@@ -142,4 +142,4 @@ def _check_method(method: str | None, batch: str | None, head: str | None) -> No
         raise click.UsageError("--head is an option of md-ts; leave it out, or use --method md-ts.")
     if head is not None and "head" in spec.keys(()):
         raise click.UsageError("--method names a head already; leave out --head.")
-    parse_method(method or "md-ts")
+    parse_method((method or "md-ts") + ("" if head is None else f":head={head}"))

@@ -32,9 +32,14 @@ def parse_method(text: str) -> Any:
     from domaincal.errors import InputError
 
     try:
-        return calibrator_from_spec(Spec.parse(text))
+        calibrator = calibrator_from_spec(Spec.parse(text))
     except InputError as error:
         raise click.UsageError(str(error)) from error
+    try:
+        calibrator._check_parameters()
+    except InputError as error:
+        raise click.UsageError(f"{text}: {error}") from error
+    return calibrator
 
 
 def parse_methods(text: str) -> dict[str, Any]:
@@ -74,9 +79,7 @@ def in_words_of_methods(message: str) -> str:
     >>> in_words_of_methods("try target='log' or another head, or use TemperatureScaling.")
     'try md-ts:target=log or another head, or use ts.'
     """
-    from domaincal.calibrators.files.registry import METHODS
-
-    names = {cls.__name__: name for name, cls in METHODS.items()}
+    names = short_names()
     message = re.sub(r"\b[A-Z]\w+", lambda found: names.get(found[0], found[0]), message)
     return re.sub(
         r"\b(\w+)=(?:'([^']*)'|(True|False))",
@@ -85,11 +88,11 @@ def in_words_of_methods(message: str) -> str:
     )
 
 
-def short_name(calibrator: Any) -> str:
-    """Name of the method of a calibrator on the command line."""
+def short_names() -> dict[str, str]:
+    """Name on the command line of each method, by the name of its class."""
     from domaincal.calibrators.files.registry import METHODS
 
-    return next(name for name, cls in METHODS.items() if cls is type(calibrator))
+    return {cls.__name__: name for name, cls in METHODS.items()}
 
 
 def default_method(data: CalibrationData) -> str:
