@@ -1,6 +1,7 @@
 """The column options of every verb, and the columns that apply keeps."""
 
 import csv
+import gzip
 import json
 
 import numpy as np
@@ -191,6 +192,22 @@ def test_ids_of_an_array_file_are_kept(tmp_path):
     assert table["case"].tolist() == FRAME["case"].tolist()
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(b"logit_0,logit_1\n1,2\n"), "gzip; unpack it, as in zcat FILE"),
+        (b"PAR1\0\0", "is a parquet file; give the name of the file in place of -"),
+        ("logit_0,logit_1\n1,2\n".encode("utf-16"), "is text in UTF-16; save it in UTF-8"),
+        (b"prob_a,prob_b,prob_all\n.5,.5,1\n",
+         "name them with --logits; the columns are 'prob_a', 'prob_b', 'prob_all'"),
+    ],
+    ids=["gzip", "parquet", "UTF-16", "a total"],
+)  # fmt: skip
+def test_wrong_standard_input_is_named(content, message):
+    error = " ".join(run("inspect", "-", code=1, stdin=content).stderr.split())
+    assert message in error
+
+
 def test_binary_scores_are_fitted_applied_and_evaluated(tmp_path):
     hits = DATA.labels == 1
     frame = pd.DataFrame({"id": range(len(DATA)), "Label": np.where(hits, "yes", "no"),
@@ -209,7 +226,7 @@ def test_binary_scores_are_fitted_applied_and_evaluated(tmp_path):
     np.testing.assert_allclose(table["prob_yes"].astype(float), expected[:, 1], rtol=1e-9)
     run("evaluate", tmp_path / "p.csv", "--methods", "msp")
     error = run("fit", tmp_path / "b.csv", "-o", tmp_path / "c.safetensors", code=1).stderr
-    assert error.endswith("or name the classes with --classes.\n")
+    assert "with --classes, such as no,yes: the second" in " ".join(error.split())
 
 
 ERRORS = {

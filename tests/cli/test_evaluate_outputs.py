@@ -227,9 +227,9 @@ class TestBaseline:
         [
             (["--fail-worse", "1%"], 2, "add --baseline FILE"),
             (["--baseline", "earlier.json", "--fail-worse", "5"], 2, "is not a fraction"),
-            (["--baseline", "no.json"], 1, "no.json: No such file"),
+            (["--baseline", "no.json"], 1, "there is no file no.json."),
             (["--baseline", "."], 1, "is a folder"),
-            (["--baseline", "scores.npz"], 1, "scores.npz cannot be read"),
+            (["--baseline", "scores.npz"], 1, "must be what evaluate --json printed"),
             (["--baseline", "earlier.json", "--bins", "9"], 1,
              "was made with --bins 15, this evaluation with --bins 9"),
             (["--baseline", "earlier.json", "--seed", "9"], 1, "with --seed 0, this"),
@@ -258,8 +258,9 @@ class TestBaseline:
             (lambda d: d.update(document="domaincal fit"), "is not a document of evaluate"),
             (lambda d: d.update(version=2), "has version 2 of the document, newer than 1"),
             (lambda d: d.update(version="x"), "has version 'x'"),
-            (lambda d: d.pop("protocol"), "has no protocol or no table"),
-            (lambda d: d.update(table=[]), "has no protocol or no table"),
+            (lambda d: d.pop("protocol"), "has no data, no protocol or no table"),
+            (lambda d: d.update(table=[]), "has no data, no protocol or no table"),
+            (lambda d: d["data"].update(n_classes=7), "scores of 7 classes, this evaluation from"),
             (lambda d: d["table"].append(3), "row 12 of the table"),
             (lambda d: d["table"][3].pop("ece"), "row 3 of the table"),
             (lambda d: d["table"][3].update(gap="high"), "row 3 of the table"),
@@ -277,8 +278,9 @@ class TestBaseline:
 
     @pytest.mark.parametrize(
         ("content", "message"),
-        [("", "cannot be read"), ("{", "cannot be read"), ("[]", "is a table (from -o)"),
-         ("3", "is not a document of evaluate"), ("[" * 100_000, "cannot be read")],
+        [("", "is not JSON"), ("method,ece\nts,0.1\n", "is not JSON"),
+         ("[]", "is a table (from -o)"),
+         ("3", "is not a document of evaluate"), ("[" * 100_000, "is not JSON")],
     )  # fmt: skip
     def test_other_files_are_one_error(self, scores, earlier, content, message):
         earlier.write_text(content)
@@ -304,5 +306,5 @@ def test_messages_name_options_and_files(scores, tmp_path):
         error = run("evaluate", tmp_path / "bare.npz", "--model", model, code=1).stderr
         assert f"bare.npz has no features, which {model} needs" in error
         assert "features=" not in error
-    error = run("evaluate", scores, "--methods", "ts,histogram:n_bins=0", code=1).stderr
-    assert error.startswith("Error: histogram:n_bins=0: n_bins must be")
+    error = run("evaluate", scores, "--methods", "ts,histogram:n_bins=0", code=2).stderr
+    assert "Error: histogram:n_bins=0: n_bins must be" in error

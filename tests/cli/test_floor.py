@@ -63,16 +63,55 @@ def test_the_floor_of_a_fit_is_that_of_its_predictions(rounded):
     assert scored["table"][0]["nll"] == pytest.approx(table["nll"][0], rel=1e-9)
 
 
-def test_models_with_different_floors_need_the_option(rounded):
+@pytest.mark.parametrize("floor", [0.005, None])
+def test_another_floor_than_that_of_the_fit_is_refused(rounded, floor):
+    file, model, out = (rounded / name for name in ("rounded.csv", "m.safetensors", "out.csv"))
+    given = () if floor is None else ("--floor", floor)
+    stored = 1e-12 if floor is None else floor
+    fitted = _run("fit", file, "-o", model, *COLUMNS, "--method", "ts", *given)
+    for done in (fitted, _run("inspect", model)):
+        assert f"floor        {stored} of probabilities" in done.stdout
+    assert json.loads(_run("inspect", model, "--json").stdout)["floor"] == stored
+    for verb in (("apply", model, file, "-o", out), ("evaluate", file, "--model", model)):
+        done = _run(*verb, *COLUMNS, "--floor", 0.02, status=2)
+        said = " ".join(done.stderr.split())
+        assert f"was fitted with --floor {stored}; leave out --floor" in said
+        _run(*verb, *COLUMNS, "--floor", stored)
+
+
+def test_a_model_of_logits_stores_no_floor_and_takes_any(rounded):
+    data, _ = dc.make_multi_domain(4, 60, 3, random_state=0)
+    dc.write(data, rounded / "logits.npz")
+    model = rounded / "m.safetensors"
+    done = _run("fit", rounded / "logits.npz", "-o", model, "--method", "ts", "--json")
+    found = json.loads(done.stdout)
+    assert found["calibrator"]["floor"] is found["data"]["floor"] is None
+    assert "floor" not in _run("inspect", model).stdout
+    done = _run("evaluate", rounded / "rounded.csv", *COLUMNS, "--model", model, "--floor", 0.02,
+                "--json")  # fmt: skip
+    assert json.loads(done.stdout)["data"]["floor"] == 0.02
+
+
+def test_models_with_different_floors_are_evaluated_one_by_one(rounded):
     file = rounded / "rounded.csv"
     models = []
     for floor in (0.005, 0.001):
         path = rounded / f"m{floor}.safetensors"
         _run("fit", file, "-o", path, *COLUMNS, "--method", "ts", "--floor", floor)
         models += ["--model", path]
-    done = _run("evaluate", file, *models, *COLUMNS, status=2)
-    assert "different values of --floor; pass --floor" in " ".join(done.stderr.split())
-    _run("evaluate", file, *models, *COLUMNS, "--floor", 0.005)
+    for given in ((), ("--floor", 0.005)):
+        done = _run("evaluate", file, *models, *COLUMNS, *given, status=2)
+        assert "evaluate them one by one" in " ".join(done.stderr.split())
+
+
+def test_a_baseline_with_another_floor_is_refused(rounded):
+    file, earlier = rounded / "rounded.csv", rounded / "earlier.json"
+    evaluate = ("evaluate", file, *COLUMNS, "--methods", "ts")
+    earlier.write_text(_run(*evaluate, "--floor", 0.005, "--json").stdout)
+    _run(*evaluate, "--floor", 0.005, "--baseline", earlier)
+    done = _run(*evaluate, "--baseline", earlier, status=1)
+    said = " ".join(done.stderr.split())
+    assert "was made with --floor 0.005, this evaluation with --floor 1e-12" in said
 
 
 def test_a_damaged_floor_is_refused(rounded):
@@ -83,6 +122,21 @@ def test_a_damaged_floor_is_refused(rounded):
     write_model(model, header, tensors)
     done = _run("apply", model, file, "-o", rounded / "out.csv", *COLUMNS, status=1)
     assert "holds the floor 7.0" in done.stderr
+
+
+def test_inspect_lists_zeros_as_a_finding(rounded):
+    done = _run("inspect", rounded / "rounded.csv", *COLUMNS)
+    said = " ".join(done.stdout.split())
+    assert "finding: " in said
+    assert "pass --floor, such as 0.005, for fit and prediction." in said
+    assert "No problems found" not in said
+    assert "warning" not in done.stderr
+    (finding,) = json.loads(
+        _run("inspect", rounded / "rounded.csv", *COLUMNS, "--json").stdout
+    )["findings"]  # fmt: skip
+    assert "probabilities are 0" in finding
+    assert "No problems found" in _run("inspect", rounded / "rounded.csv", *COLUMNS, "--floor",
+                                       0.005).stdout  # fmt: skip
 
 
 @pytest.mark.parametrize("floor", [0, 1.5, -0.1])

@@ -158,7 +158,7 @@ def test_the_error_names_invalid_features(name, case):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"head": "lasso"}, r"head must be one of 'ols', .* scikit-learn regressor, got 'lasso'"),
+        ({"head": "lasso"}, r"head must be one of 'ols', .*'knn', got 'lasso'"),
         ({"target": "T"}, r"target must be one of"),
         ({"domain_weight": "row"}, r"domain_weight must be one of"),
         ({"clip": (2.0, 1.0)}, r"clip must be 'auto', None or a pair"),

@@ -1,5 +1,6 @@
 """Bad .csv and .parquet files: each gives one error that names the file, and writes nothing."""
 
+import gzip
 import tracemalloc
 
 import numpy as np
@@ -19,13 +20,31 @@ def _frame(**changes):
 
 CSV = {
     "empty": ("", "is empty; the first line must be a header"),
-    "header only": ("logit_0,logit_1\n", "logits is empty"),
+    "header only": ("logit_0,logit_1\n", "it has a header, but no rows"),
     "a gap": (_frame(logit_1=None).to_csv(index=False), "'logit_1' is missing"),
     "twice": ("logit_0,logit_0,logit_1\n1,2,3\n", "has the column 'logit_0' 2 times"),
     "padded twice": ("logit_0,logit_00,logit_1\n1,2,3\n", "'logit_1' is missing or occurs twice"),
     "a word": ("logit_0,logit_1\n1,2\n3,many\n", "'logit_1' contains 'many' in row 1"),
-    "an empty cell": ("logit_0,logit_1\n1,2\n3,\n", r"NaN \(row 1, column 1\)"),
-    "NA": ("logit_0,logit_1\n1,2\nNA,3\n", r"NaN \(row 1, column 0\)"),
+    "an empty cell": ("logit_0,logit_1\n1,2\n3,\n", "'logit_1' .logits. contains NaN in row 1"),
+    "NA": ("logit_0,logit_1\n1,2\nNA,3\n", "column 'logit_0' .logits. contains NaN in row 1"),
+    "no feature": (
+        "logit_0,logit_1,feature_x\n1,2,3\n3,4,\n",
+        "column 'feature_x' .features. contains NaN in row 1",
+    ),
+    "no probability": (
+        "prob_a,prob_b\n0.5,0.5\n0.5,NA\n", "'prob_b' .probabilities. contains NaN in row 1; fill",
+    ),
+    "a total": (
+        "prob_a,prob_b,prob_total\n0.5,0.5,1\n",
+        r"sum 2; .*with logits=... \(--logits\); the columns are 'prob_a', 'prob_b', 'prob_total'",
+    ),
+    "texts for a score": (
+        "score,label\n1,yes\n2,no\n", "such as no,yes: the second is the class that the score",
+    ),
+    "texts and numbers for a score": ("score,label\n1,1\n2,x\n", "'x' in row 1, which is not a c"),
+    "gzip": (gzip.compress(b"logit_0,logit_1\n1,2\n"), "is compressed by gzip; name it .csv.gz"),
+    "parquet": (b"PAR1\0\0", "is a parquet file; name it .parquet"),
+    "UTF-16": ("logit_0,logit_1\n1,2\n".encode("utf-16"), "is text in UTF-16; save it in UTF-8"),
     "a short row": ("logit_0,logit_1,domain\n1,2,a\n3\n", "'domain' is empty in row 1"),
     "a long row": ("logit_0,logit_1\n1,2\n3,4,5\n", "cannot be read|more cells"),
     "all rows long": ("logit_0,logit_1\n1,2,3\n3,4,5\n", "more cells than its header"),
@@ -56,6 +75,26 @@ CSV = {
     "two more cells": ("logit_0,logit_1\n\n \n1,2,3,4\n", "more cells than its header, which"),
     "no scores": ("label,domain\n1,a\n", "it has no logits .found: 'label', 'domain'"),
 }  # fmt: skip
+
+
+_PACKED = gzip.compress(b"logit_0,logit_1\n" + b"1,2\n" * 500, mtime=0)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (_PACKED[:-12], "is cut off; copy or compress it again"),
+        (_PACKED[:-6] + b"000000", "is damaged .*; copy or compress it again"),
+        (_PACKED[:12] + b"\xff" * 9 + _PACKED[21:], "is damaged .*; copy or compress it again"),
+        (b"logit_0,logit_1\n1,2\n", "is not compressed by gzip; if it is a plain csv, name it"),
+        (gzip.compress(_PACKED), "is compressed by gzip; unpack it once with zcat"),
+    ],
+    ids=["cut off", "wrong checksum", "wrong block", "plain", "twice"],
+)
+def test_a_wrong_gzip_file_says_what_it_is(tmp_path, content, message):
+    (tmp_path / "scores.csv.gz").write_bytes(content)
+    with pytest.raises(dc.errors.FileFormatError, match=rf"scores\.csv\.gz {message}"):
+        dc.read(tmp_path / "scores.csv.gz")
 
 
 @pytest.mark.parametrize(("content", "message"), CSV.values(), ids=CSV)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domaincal._validation.arrays import check_not_empty, check_real_array
+from domaincal._validation.arrays import check_not_empty, check_real_array, non_finite_error
 from domaincal._validation.parameters import (
     check_count,
     check_n_bins,
@@ -57,6 +57,7 @@ __all__ = [
     "check_sample_weight",
     "column_names",
     "look_like_probabilities",
+    "non_finite_error",
     "non_finite_features_error",
     "non_finite_logits_error",
     "warn_of_probabilities",

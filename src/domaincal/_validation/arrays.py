@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from domaincal._tensors import as_array, host_array, on_device
@@ -65,10 +67,12 @@ def check_n_rows(array: Array, name: str, n_rows: int) -> None:
         )
 
 
-def non_finite_error(array: FeatureMatrix, name: str, cure: str) -> InputError | None:
+def non_finite_error(
+    array: FeatureMatrix, name: str, cure: str, columns: Sequence[str] | None = None
+) -> InputError | None:
     """The error that names the first NaN or infinite entry, or None if all are finite.
 
-    The array is read in blocks of rows.
+    The array is read in blocks of rows. ``columns`` are the names of its columns in a table.
     """
     size = max(1, (1 << 20) // max(1, array.shape[1] if len(array.shape) > 1 else 1))
     for start in range(0, len(array), size):
@@ -80,6 +84,11 @@ def non_finite_error(array: FeatureMatrix, name: str, cure: str) -> InputError |
         if bad.any():
             where = tuple(int(k[0]) for k in np.nonzero(bad))
             value = str(block[where]).replace("nan", "NaN")
+            if columns is not None:
+                return InputError(
+                    f"the column {columns[where[1]]!r} ({name}) contains {value} in row "
+                    f"{where[0] + start}; {cure}."
+                )
             place = ", column ".join(map(str, (where[0] + start, *where[1:])))
             return InputError(f"{name} contains {value} (row {place}); {cure}.")
     return None

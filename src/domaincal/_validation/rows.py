@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,9 +67,9 @@ def check_logits(logits: ArrayLike, *, n_classes: int | None = None) -> Array:
     return z
 
 
-def check_finite_logits(logits: Array) -> None:
+def check_finite_logits(logits: Array, columns: Sequence[str] | None = None) -> None:
     """Raise an InputError for the first NaN or infinite logit; reads all logits."""
-    error = non_finite_error(logits, "logits", _NON_FINITE_LOGITS_CURE)
+    error = non_finite_error(logits, "logits", _NON_FINITE_LOGITS_CURE, columns)
     if error is not None:
         raise error
 
@@ -255,9 +255,9 @@ def check_features(
     return x
 
 
-def check_finite_features(features: Array) -> None:
+def check_finite_features(features: Array, columns: Sequence[str] | None = None) -> None:
     """Raise an InputError for the first NaN or infinite feature; reads all features."""
-    error = non_finite_error(features, "features", _NON_FINITE_FEATURES_CURE)
+    error = non_finite_error(features, "features", _NON_FINITE_FEATURES_CURE, columns)
     if error is not None:
         raise error
 

@@ -41,11 +41,12 @@ def check_parameters(calibrator: MultiDomainTemperatureScaling) -> None:
 
 
 def _check_head(head: Any) -> None:
-    valid = head in HEADS if isinstance(head, str) else _is_regressor(head)
-    if not valid:
+    if isinstance(head, str):
+        check_option(head, "head", HEADS)
+    elif not _is_regressor(head):
         raise InputError(
-            f"head must be one of {', '.join(map(repr, HEADS))} or an instance of a "
-            f"scikit-learn regressor, got {head!r}."
+            f"head must be one of {', '.join(map(repr, HEADS))} or an instance of a scikit-learn "
+            f"regressor, got {head!r}."
         )
 
 

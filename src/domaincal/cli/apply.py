@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 @output_option(required=True, text="Table of the predictions: .parquet, .csv, .csv.gz or .npz.")
 @click.option(
     "--keep", type=click.Choice(["all", "none"]),
-    help="Repeat all columns of DATA but the scores, or none but that of --id. [default: all, if "
-    "DATA and the output are tables]",
+    help="Repeat all columns of DATA but the scores, or none but those of id, label, domain and "
+    "group. [default: all, if DATA and the output are tables]",
 )  # fmt: skip
 @column_options
 @max_memory_option

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from domaincal._files import DAMAGED, decoding, open_file
+from domaincal._files import open_file
 from domaincal._wording import few
 from domaincal.errors import FileFormatError, InputError
 
@@ -24,14 +24,16 @@ _MAKE = "make it with domaincal evaluate ... --json > FILE"
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """Protocol and results table of an earlier evaluation."""
+    """Data, protocol and results table of an earlier evaluation."""
 
     path: Path
+    data: dict[str, Any]
     protocol: dict[str, Any]
     table: pd.DataFrame
 
-    def require(self, protocol: dict[str, Any], method: str) -> None:
+    def require(self, data: dict[str, Any], protocol: dict[str, Any], method: str) -> None:
         """Raise an error if the earlier evaluation cannot be compared with one like this."""
+        self._require_data(data)
         if self.protocol.get("protocol") != protocol["protocol"]:
             raise InputError(
                 f"{self.path} has the protocol {self.protocol.get('protocol')!r}, this evaluation "
@@ -51,11 +53,31 @@ class Baseline:
                 "new baseline, or name one of these last."
             )
 
+    def _require_data(self, data: dict[str, Any]) -> None:
+        """Refuse another number of classes, and another floor of probabilities."""
+        before, now = self.data.get("n_classes"), data["n_classes"]
+        if before != now:
+            raise InputError(
+                f"{self.path} was made from scores of {before} classes, this evaluation from "
+                f"scores of {now}; make a new baseline."
+            )
+        before, now = self.data.get("floor"), data["floor"]
+        if before is not None and now is not None and before != now:
+            raise InputError(
+                f"{self.path} was made {_with('--floor', before)}, this evaluation "
+                f"{_with('--floor', now)}; use the same, or make a new baseline."
+            )
+
 
 def read_baseline(path: Path) -> Baseline:
     """Read what ``domaincal evaluate --json`` printed."""
-    with open_file(path) as file, decoding(path, DAMAGED):
-        document = json.load(file)
+    with open_file(path) as file:
+        try:
+            document = json.load(file)
+        except (ValueError, RecursionError) as error:
+            raise FileFormatError(
+                f"{path} is not JSON; --baseline must be what evaluate --json printed: {_MAKE}."
+            ) from error
     if isinstance(document, list):
         raise FileFormatError(f"{path} is a table (from -o); --baseline needs a document: {_MAKE}.")
     if not isinstance(document, dict) or document.get("document") != _DOCUMENT:
@@ -66,10 +88,12 @@ def read_baseline(path: Path) -> Baseline:
             f"{path} has version {version!r} of the document, newer than {_VERSION}, which this "
             "version of domaincal reads; install a newer domaincal."
         )
-    protocol, rows = document.get("protocol"), document.get("table")
-    if not isinstance(protocol, dict) or not isinstance(rows, list) or not rows:
-        raise FileFormatError(f"{path} has no protocol or no table; {_MAKE}.")
-    return Baseline(path, protocol, _results_table(rows, path))
+    data, protocol, rows = document.get("data"), document.get("protocol"), document.get("table")
+    if not (isinstance(data, dict) and isinstance(protocol, dict) and isinstance(rows, list)):
+        data, protocol, rows = {}, {}, []
+    if not rows:
+        raise FileFormatError(f"{path} has no data, no protocol or no table; {_MAKE}.")
+    return Baseline(path, data, protocol, _results_table(rows, path))
 
 
 def _results_table(rows: list[Any], path: Path) -> pd.DataFrame:

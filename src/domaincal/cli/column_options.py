@@ -30,7 +30,7 @@ _SINGLE = (
 )
 # Most columns that a line names.
 _SHOWN = 12
-_ARGUMENT_AND_OPTION = re.compile(r"\w+=\.\.\. \((--[a-z-]+)\)")
+_PYTHON_AND_COMMAND = re.compile(r"(?:\w+=\.\.\.|[\w.]+\(\w*\)) \((--[a-z-]+|domaincal [a-z]+)\)")
 
 
 def column_options(command: F) -> F:
@@ -52,7 +52,7 @@ def column_options(command: F) -> F:
     decorated: Any = click.option(
         "--floor", type=float, metavar="PROBABILITY",
         help="Probability in place of smaller ones, such as zeros of rounded values. [default: "
-        "1e-12; for fitted models, that of the fit]",
+        "1e-12; fitted models keep that of the fit]",
     )(with_columns)  # fmt: skip
     for option, keyword, text in reversed(_SINGLE):
         decorated = click.option(option, keyword, metavar="NAME", help=text)(decorated)
@@ -65,16 +65,18 @@ def column_options(command: F) -> F:
 
 
 def in_words_of_options(message: str) -> str:
-    """Message of the library with options in place of Python arguments.
+    """Message of the library with options and verbs in place of Python arguments and calls.
 
-    Where the two have different names, messages say ``argument=... (--option)``.
+    Messages of the library name both: ``argument=... (--option)`` or ``call() (domaincal verb)``.
 
     Examples
     --------
     >>> in_words_of_options("name it with label=... (--label).")
     'name it with --label.'
+    >>> in_words_of_options("give a file that calibrator.save(path) (domaincal fit) has written.")
+    'give a file that domaincal fit has written.'
     """
-    return _ARGUMENT_AND_OPTION.sub(r"\1", message)
+    return _PYTHON_AND_COMMAND.sub(r"\1", message)
 
 
 def print_columns(columns: ColumnChoice, sources: Mapping[str, Sequence[str]]) -> None:

@@ -18,7 +18,8 @@ import click
 
 from domaincal._warnings import handle_warnings
 from domaincal.cli.column_options import in_words_of_options
-from domaincal.errors import ProbabilitiesWarning
+from domaincal.cli.method_options import in_words_of_methods
+from domaincal.errors import PoorHeadWarning, ProbabilitiesWarning
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -169,6 +170,8 @@ def warnings_in_one_line() -> Iterator[None]:
             return  # the reader of the file has named its option; calibrators name a function
         reported = reported or category is ProbabilitiesWarning
         text = " ".join(message.split())
+        if category is PoorHeadWarning:
+            text = in_words_of_methods(text)
         pattern = _VARIABLE_PARTS.sub("", text)
         counts[pattern] = counts.get(pattern, 0) + 1
         if counts[pattern] == 1:

@@ -145,7 +145,7 @@ def evaluate(
     """
     from domaincal.cli.evaluation_methods import load_models, prepare_methods, require_arrays
     from domaincal.cli.model_floor import with_floor_of_fit
-    from domaincal.cli.options import claimed, read_input
+    from domaincal.cli.options import claimed, described, read_input
 
     gates = GateOptions(fail_above, baseline, fail_worse, fail_on, worst)
     _check_methods(methods, models, ood, split, leave_one_domain_out, folds)
@@ -172,7 +172,7 @@ def evaluate(
                 folds=folds, split=split, seed=seed,
             )  # fmt: skip
         if earlier is not None:
-            earlier.require(protocol, protocol["methods"][-1])
+            earlier.require(described(source), protocol, protocol["methods"][-1])
         table = score()
         _write_files(table, output, figure)
     _print_and_exit(

@@ -98,12 +98,12 @@ def fit(
         with working(title), _file_named_in_warnings(source):
             calibrator.fit(source.data)
         calibrator = getattr(calibrator, "best_", calibrator)
-        save_calibrator(calibrator, output, floor_section(columns))
+        save_calibrator(calibrator, output, floor_section(source.floor))
     if as_json:
-        content = {"output": str(output), "calibrator": model_facts(calibrator)}
+        content = {"output": str(output), "calibrator": model_facts(calibrator, source.floor)}
         print_json("fit", {**content, "data": described(source)})
         return
-    print_model(calibrator)
+    print_model(calibrator, source.floor)
     if is_chosen and batch is None and len(calibrator.provenance_.table):
         say("chosen for single rows; if rows come from one domain at a time, pass --batch N")
     say(f"written to {output} ({size_of(output)})")
@@ -142,4 +142,4 @@ def _check_method(method: str | None, batch: str | None, head: str | None) -> No
         raise click.UsageError("--head is an option of md-ts; leave it out, or use --method md-ts.")
     if head is not None and "head" in spec.keys(()):
         raise click.UsageError("--method names a head already; leave out --head.")
-    parse_method(method or "md-ts")
+    parse_method((method or "md-ts") + ("" if head is None else f":head={head}"))

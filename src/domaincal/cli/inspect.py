@@ -57,8 +57,8 @@ def inspect(
         _inspect_data(path, columns, as_json=as_json, verify=verify, max_memory=max_memory)
 
 
-def model_facts(calibrator: Any) -> dict[str, Any]:
-    """Parameters and learned numbers of a calibrator, for JSON documents."""
+def model_facts(calibrator: Any, floor: float | None) -> dict[str, Any]:
+    """Parameters, learned numbers and floor of a calibrator, for JSON documents."""
     selection = calibrator.provenance_
     learned = {name: getattr(calibrator, name) for name in _LEARNED if hasattr(calibrator, name)}
     return {
@@ -67,6 +67,7 @@ def model_facts(calibrator: Any) -> dict[str, Any]:
         "n_classes": calibrator.n_classes_,
         "class_names": calibrator.class_names_,
         "fitted_on": calibrator.data_fingerprint_,
+        "floor": floor,
         "summary": calibrator.summary(),
         "learned": {name.removesuffix("_"): _plain(value) for name, value in learned.items()},
         "selection": None if selection is None else _selection_facts(selection),
@@ -106,13 +107,14 @@ def _inspect_network(path: Path, metadata: dict[str, str], *, as_json: bool) -> 
 def _inspect_calibrator(path: Path, *, as_json: bool) -> None:
     from domaincal.calibrators import load
     from domaincal.cli.console import print_json
+    from domaincal.cli.model_floor import stored_floor
     from domaincal.cli.tables import print_model
 
-    calibrator = load(path)
+    calibrator, floor = load(path), stored_floor(path)
     if as_json:
-        print_json("calibrator", {"path": str(path), **model_facts(calibrator)})
+        print_json("calibrator", {"path": str(path), **model_facts(calibrator, floor)})
     else:
-        print_model(calibrator)
+        print_model(calibrator, floor)
 
 
 def _inspect_data(path: Path, columns: ColumnChoice, *, as_json: bool, **options: Any) -> None:

@@ -46,8 +46,7 @@ class _Verbs(click.Group):
         except DomaincalError as error:
             raise _failure(str(error)) from error
         except OSError as error:
-            path = f"{error.filename}: " if error.filename else ""
-            raise _failure(f"{path}{error.strerror or error}") from error
+            raise _failure(_system_error(error)) from error
         except MemoryError as error:
             raise _failure(
                 f"not enough memory ({error}); use fewer rows, or a machine with more memory."
@@ -56,6 +55,15 @@ class _Verbs(click.Group):
 
 def _failure(message: str) -> click.ClickException:
     return click.ClickException(_wrapped(in_words_of_options(message)))
+
+
+def _system_error(error: OSError) -> str:
+    """Message of an error of the system, with the name of the file."""
+    if error.filename is None:
+        return str(error.strerror or error)
+    if isinstance(error, FileNotFoundError):
+        return f"there is no file {error.filename}."
+    return f"{error.filename}: {error.strerror or error}"
 
 
 def _wrapped(message: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +32,14 @@ def parse_method(text: str) -> Any:
     from domaincal.errors import InputError
 
     try:
-        return calibrator_from_spec(Spec.parse(text))
+        calibrator = calibrator_from_spec(Spec.parse(text))
     except InputError as error:
         raise click.UsageError(str(error)) from error
+    try:
+        calibrator._check_parameters()
+    except InputError as error:
+        raise click.UsageError(f"{text}: {error}") from error
+    return calibrator
 
 
 def parse_methods(text: str) -> dict[str, Any]:
@@ -63,6 +69,30 @@ def auto_calibration(batch: str | None) -> Any:
             f"--batch must be a number of rows (1 or more) or 'domain', got {batch!r}."
         )
     return AutoCalibration(batch_size=int(batch))
+
+
+def in_words_of_methods(message: str) -> str:
+    """Warning about a head of MD-TS with methods of the command line in place of Python.
+
+    Examples
+    --------
+    >>> in_words_of_methods("try target='log' or another head, or use TemperatureScaling.")
+    'try md-ts:target=log or another head, or use ts.'
+    """
+    names = short_names()
+    message = re.sub(r"\b[A-Z]\w+", lambda found: names.get(found[0], found[0]), message)
+    return re.sub(
+        r"\b(\w+)=(?:'([^']*)'|(True|False))",
+        lambda found: f"md-ts:{found[1]}={found[2] or found[3].lower()}",
+        message,
+    )
+
+
+def short_names() -> dict[str, str]:
+    """Name on the command line of each method, by the name of its class."""
+    from domaincal.calibrators.files.registry import METHODS
+
+    return {cls.__name__: name for name, cls in METHODS.items()}
 
 
 def default_method(data: CalibrationData) -> str:

@@ -1,4 +1,4 @@
-"""The floor of probabilities that ``fit --floor`` stores in a model file, for its predictions."""
+"""The floor of probabilities that ``fit`` stores in a model file, for its predictions."""
 
 from __future__ import annotations
 
@@ -16,25 +16,39 @@ if TYPE_CHECKING:
 _SECTION, _ENTRY = "data", "probability_floor"
 
 
-def floor_section(columns: ColumnChoice) -> dict[str, dict[str, Any]]:
-    """Section of a model file that was fitted to probabilities with this floor; empty for none."""
-    return {} if columns.floor is None else {_SECTION: {_ENTRY: float(columns.floor)}}
+def floor_section(floor: float | None) -> dict[str, dict[str, Any]]:
+    """Section of a model file that was fitted to probabilities with this floor; empty for None."""
+    return {} if floor is None else {_SECTION: {_ENTRY: float(floor)}}
 
 
 def with_floor_of_fit(columns: ColumnChoice, models: Sequence[Path]) -> ColumnChoice:
-    """The columns, with the floor of the fit of the models unless the user gave another one."""
-    if columns.floor is not None or not models:
-        return columns
-    floors = [_stored_floor(path) for path in models]
-    if len(set(floors)) > 1:
+    """The columns, with the floor of the fit of the models.
+
+    Models that were fitted to logits, or in Python, store no floor: they take the one that is
+    given.
+    """
+    from domaincal.data.logits import DEFAULT_FLOOR
+
+    floors = {path: floor for path in models if (floor := stored_floor(path)) is not None}
+    if len(set(floors.values())) > 1:
         raise click.UsageError(
-            "the models were fitted with different values of --floor; pass --floor to use one for "
-            "all of them."
+            "the models were fitted with different values of --floor "
+            f"({', '.join(f'{path}: {floor}' for path, floor in floors.items())}); evaluate them "
+            "one by one."
         )
-    return replace(columns, floor=floors[0])
+    if not floors:
+        return columns
+    path, floor = next(iter(floors.items()))
+    if columns.floor not in (None, floor):
+        raise click.UsageError(
+            f"{path} was fitted with --floor {floor}; leave out --floor, or fit it again with the "
+            "other value."
+        )
+    # None means the default as well, and keeps the warning of rounded zeros.
+    return replace(columns, floor=None if floor == DEFAULT_FLOOR else floor)
 
 
-def _stored_floor(path: Path) -> float | None:
+def stored_floor(path: Path) -> float | None:
     """Floor in a model file, or None."""
     from domaincal.calibrators.files.model_file import load_with_sections
     from domaincal.errors import FileFormatError

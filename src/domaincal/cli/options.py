@@ -91,6 +91,8 @@ class InputData:
         Columns of each array, if options chose some of them.
     kept : DataFrame or None
         Columns that the output repeats.
+    floor : float or None
+        Floor of the probabilities; None if the scores are logits.
     """
 
     path: Path
@@ -98,6 +100,7 @@ class InputData:
     ignored: tuple[str, ...]
     columns: dict[str, list[str]] | None
     kept: pd.DataFrame | None = None
+    floor: float | None = None
 
     def require(self, array: str, *, needed_by: str, alternative: str = "") -> None:
         """Raise an error if the file does not have ``array``."""
@@ -143,6 +146,7 @@ def read_input(
     from domaincal._warnings import warn_caller
     from domaincal.cli.column_options import print_columns
     from domaincal.cli.console import working
+    from domaincal.data.logits import DEFAULT_FLOOR
     from domaincal.errors import ProbabilitiesWarning
     from domaincal.io.formats import read_rows
     from domaincal.io.standard_input import STDIN, STDIN_NAME
@@ -161,7 +165,10 @@ def read_input(
     chosen = None
     if not columns.is_default():
         chosen = {array: list(names) for array, names in raw.sources.items()}
-    return InputData(path, data, raw.ignored, chosen, raw.kept)
+    floor = None
+    if "logits" not in raw.arrays:
+        floor = DEFAULT_FLOOR if columns.floor is None else columns.floor
+    return InputData(path, data, raw.ignored, chosen, raw.kept, floor)
 
 
 def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
@@ -209,7 +216,7 @@ def _claim(path: Path) -> Iterator[None]:
 
 
 def described(source: InputData) -> dict[str, Any]:
-    """Size, fingerprint and columns of the data, for JSON documents."""
+    """Size, fingerprint, columns and floor of the data, for JSON documents."""
     data = source.data
     return {
         "path": str(source.path),
@@ -219,6 +226,7 @@ def described(source: InputData) -> dict[str, Any]:
         "n_domains": None if data.domains is None else len(data.domain_names),
         "fingerprint": data.fingerprint(),
         "columns": source.columns,
+        "floor": source.floor,
     }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domaincal._wording import few
 from domaincal.cli.console import records, say
+from domaincal.cli.method_options import short_names
 from domaincal.cli.table_layout import Section, print_numbers
 
 if TYPE_CHECKING:
@@ -51,12 +53,15 @@ def print_inspection(found: Inspection) -> None:
         say("No problems found.")
 
 
-def print_model(calibrator: Any) -> None:
-    """Print what a calibrator has learned."""
-    say(" ".join(repr(calibrator).split()))  # scikit-learn breaks long lines
-    _print_facts({**calibrator.summary(), "fitted on": calibrator.data_fingerprint_})
-    if calibrator.provenance_ is not None:
-        for line in calibrator.provenance_.lines():
+def print_model(calibrator: Any, floor: float | None) -> None:
+    """Print what a calibrator has learned, and the floor of the probabilities of its fit."""
+    names, text = short_names(), " ".join(repr(calibrator).split())  # repr breaks long lines
+    say(f"{names[type(calibrator).__name__]}: {text}")
+    facts = {**calibrator.summary(), "fitted on": calibrator.data_fingerprint_}
+    _print_facts(facts if floor is None else {**facts, "floor": f"{floor} of probabilities"})
+    selection = calibrator.provenance_
+    if selection is not None:
+        for line in replace(selection, table=selection.table.replace({"method": names})).lines():
             say(line)
 
 

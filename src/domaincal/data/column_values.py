@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array
+from domaincal._validation import non_finite_error
 from domaincal._wording import few
 from domaincal.data.column_choice import said
-from domaincal.data.logits import logits_from_probabilities, logits_from_scores
+from domaincal.data.logits import floored_logits, logits_from_probabilities, logits_from_scores
 from domaincal.errors import InputError
 
 
-def logits_of(array: str, values: Array, source: str, floor: float | None) -> Array:
+def logits_of(
+    array: str,
+    values: Array,
+    source: str,
+    floor: float | None,
+    *,
+    columns: Sequence[str] | None = None,
+) -> Array:
     """Logits of the array "logits" or "probabilities".
 
     An array of one column is the score of a binary classifier: the log-odds, or the probability,
-    of class 1. ``source`` names the array or column in errors; ``floor`` stands in place of
-    smaller probabilities.
+    of class 1. ``source`` names the array or column in errors, and ``columns`` all columns of a
+    table; ``floor`` stands in place of smaller probabilities.
     """
     is_binary = values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)
     if not is_binary:
-        is_logits = array == "logits"
-        return values if is_logits else logits_from_probabilities(values, floor=floor)
+        return values if array == "logits" else _logits_of_classes(values, floor, columns)
     if values.dtype.kind not in "fiub":
         raise InputError(f"{source} must hold numbers, not {values.dtype}.")
     scores = values.reshape(-1).astype(np.float64)
@@ -44,12 +52,32 @@ def logits_of(array: str, values: Array, source: str, floor: float | None) -> Ar
     return logits_from_probabilities(np.column_stack([1.0 - scores, scores]), floor=floor)
 
 
+def _logits_of_classes(values: Array, floor: float | None, columns: Sequence[str] | None) -> Array:
+    """Logits of probabilities of each class."""
+    cure = f"if they are logits, name them with {said('logits')}"
+    if columns is not None:
+        error = non_finite_error(values, "probabilities", "fill it, or drop the row", columns)
+        if error is not None:
+            raise error
+        cure += (
+            f"; the columns are {few(map(repr, columns), 12)}: there must be one for each class, "
+            f"and no other; name them with {said('probabilities')}"
+        )
+    return floored_logits(values, floor, if_wrong=cure)
+
+
 def label_indices(
-    values: Array, source: str, n_classes: int, class_names: tuple[str, ...] | None
+    values: Array,
+    source: str,
+    n_classes: int,
+    class_names: tuple[str, ...] | None,
+    *,
+    is_binary: bool = False,
 ) -> Array:
     """Class index of each label: of its name, if all labels are names of classes.
 
-    ``source`` names the array or column in errors. Values that are neither names nor whole numbers
+    ``source`` names the array or column in errors; ``is_binary`` says that the scores are those of
+    one class. Values that are neither names nor whole numbers
     are left to the checks of CalibrationData.
     """
     if values.dtype.kind in "iu" and not any(name.isdigit() for name in class_names or ()):
@@ -70,6 +98,8 @@ def label_indices(
         known = {*map(str, range(n_classes)), *(class_names or ())}
         unknown = next((k for k, text in enumerate(texts) if text not in known), 0)
         row = int(np.argmax(codes == unknown))
+        if is_binary and class_names is None and not known & set(texts):
+            raise _no_class_names(texts, source)
         raise _not_a_class(texts[unknown], row, source, n_classes, class_names)
     if values.dtype.kind in "iu":
         _require_range(values, source, n_classes, class_names)
@@ -94,6 +124,16 @@ def _not_a_class(
         f"{source} contains {label[:40]!r} in row {row}, which is not a class: labels are 0 to "
         f"{n_classes - 1}{names}; correct it, drop the row, or name the classes with "
         f"{said('class_names')}."
+    )
+
+
+def _no_class_names(texts: Sequence[str], source: str) -> InputError:
+    """The error for names of classes as labels of a binary score, which do not tell its class."""
+    example = ",".join(sorted(texts)) if len(texts) == 2 else "no,yes"
+    return InputError(
+        f"{source} contains {texts[0][:40]!r} in row 0, but the classes have no names; name "
+        f"both with {said('class_names')}, such as {example[:80]}: the second is the class that "
+        "the score speaks for."
     )
 
 

@@ -43,8 +43,10 @@ def arrays_from_frame(frame: pd.DataFrame, choice: ColumnChoice) -> dict[str, An
         array: np.column_stack([_numbers(column(name), name) for name in names])
         for array, names in layout.blocks.items()
     }
-    source = "the column " + repr(layout.blocks[scores][0])
-    given: dict[str, Any] = {"logits": logits_of(scores, blocks[scores], source, choice.floor)}
+    source = f"the column {layout.blocks[scores][0]!r}"
+    names = layout.blocks[scores]
+    logits = logits_of(scores, blocks[scores], source, choice.floor, columns=names)
+    given: dict[str, Any] = {"logits": logits}
     given |= {"class_names": layout.class_names, "features": blocks.get("features")}
     if "features" in blocks:
         given["feature_names"] = layout.feature_names
@@ -55,7 +57,10 @@ def arrays_from_frame(frame: pd.DataFrame, choice: ColumnChoice) -> dict[str, An
         found = _values(values, name)
         if array == "labels":
             n_classes = given["logits"].shape[1]
-            found = label_indices(found, f"the column {name!r}", n_classes, layout.class_names)
+            found = label_indices(
+                found, f"the column {name!r}", n_classes, layout.class_names,
+                is_binary=len(names) == 1,
+            )  # fmt: skip
         given[array] = found
     return given
 

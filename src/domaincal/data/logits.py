@@ -40,8 +40,12 @@ def logits_from_probabilities(
     """
     if floor is not None:
         check_number(floor, "floor", low=0.0, high=1.0)
-    cure = "if they are logits, use them as logits"
-    p = check_probabilities(probabilities, tolerance=0.02, if_logits=cure).astype(np.float64)
+    return floored_logits(probabilities, floor, if_wrong="if they are logits, use them as logits")
+
+
+def floored_logits(probabilities: ArrayLike, floor: float | None, *, if_wrong: str) -> FloatArray:
+    """:func:`logits_from_probabilities`; ``if_wrong`` is the cure of rows that do not sum to 1."""
+    p = check_probabilities(probabilities, tolerance=0.02, if_logits=if_wrong).astype(np.float64)
     if floor is None:
         _warn_of_zeros(p)
     np.maximum(p, DEFAULT_FLOOR if floor is None else floor, out=p)

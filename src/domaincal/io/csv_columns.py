@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ from domaincal._memory import MemoryLimit
 from domaincal._wording import few
 from domaincal.errors import FileFormatError, InputError
 from domaincal.io.csv_size import SEPARATORS, header_lines, measure, require_few_columns
+from domaincal.io.standard_input import STDIN_NAME
 
 # With or without the byte order mark that spreadsheets write.
 _ENCODING = "utf-8-sig"
@@ -26,6 +29,8 @@ _ENCODING = "utf-8-sig"
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 _OBJECT = np.dtype(object)
+# First bytes of files.
+_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 
 class Wanted(NamedTuple):
@@ -73,7 +78,8 @@ def read_csv_columns(
     path is then its name in errors.
     """
     limit = MemoryLimit.of(path) if limit is None else limit
-    with _opened(path, file) as content, decoding(path, "it needs a header and UTF-8"):
+    with decoding(path, "it needs a header and UTF-8"), _opened(path, file) as content:
+        _require_text(path, content)
         size = measure(content, limit)
         header = _header(path, content, limit)
         require_few_columns(header.columns, limit)
@@ -97,8 +103,45 @@ def _opened(path: Path, file: IO[bytes] | None) -> Iterator[IO[bytes]]:
         if path.suffix.lower() != ".gz":
             yield stored
             return
-        with gzip.GzipFile(fileobj=stored) as unpacked:
+        if stored.read(len(_GZIP)) != _GZIP:
+            raise FileFormatError(
+                f"{path} is not compressed by gzip; if it is a plain csv, name it .csv."
+            )
+        stored.seek(0)
+        with gzip.GzipFile(fileobj=stored) as unpacked, _unpacking(path):
             yield cast(IO[bytes], unpacked)
+
+
+@contextmanager
+def _unpacking(path: Path) -> Iterator[None]:
+    """Errors of gzip in words of a user."""
+    try:
+        yield
+    except EOFError as error:
+        raise FileFormatError(f"{path} is cut off; copy or compress it again.") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise FileFormatError(f"{path} is damaged ({error}); copy or compress it again.") from error
+
+
+def _require_text(path: Path, file: IO[bytes]) -> None:
+    """Refuse files of other kinds, which their first bytes tell; the file is rewound."""
+    start = file.read(len(_PARQUET))
+    file.seek(0)
+    piped = path == STDIN_NAME
+    if start.startswith(_GZIP):
+        cure = (
+            "unpack it, as in zcat FILE.csv.gz | domaincal inspect -"
+            if piped
+            else "name it .csv.gz"
+        )
+        if path.suffix.lower() == ".gz":
+            cure = "unpack it once with zcat: it was compressed twice"
+        raise FileFormatError(f"{path} is compressed by gzip; {cure}.")
+    if start == _PARQUET:
+        cure = "give the name of the file in place of -" if piped else "name it .parquet"
+        raise FileFormatError(f"{path} is a parquet file; {cure}.")
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise FileFormatError(f"{path} is text in UTF-16; save it in UTF-8.")
 
 
 def _header(path: Path, file: IO[bytes], limit: MemoryLimit) -> _Header:

@@ -270,7 +270,7 @@ def _require_readable(path: Path) -> None:
     if path == STDIN:
         return
     if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
+        raise FileNotFoundError(f"there is no file {path}.")
     if not path.is_dir() and suffix_of(path) not in _READ:
         raise InputError(
             f"{path} has the suffix {path.suffix.lower()!r}; rows are read from "

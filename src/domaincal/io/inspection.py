@@ -14,9 +14,11 @@ import pandas as pd
 from domaincal._notebook_view import notebook_view
 from domaincal._typing import Array
 from domaincal._validation import look_like_probabilities
+from domaincal._warnings import handle_warnings, warn_caller
 from domaincal._wording import few, named_count
 from domaincal.data import CalibrationData
 from domaincal.data.column_choice import ColumnChoice, Columns, said
+from domaincal.errors import RoundedProbabilitiesWarning
 from domaincal.io.domain_drawing import draw_domains
 from domaincal.io.formats import read_rows
 from domaincal.io.raw_data import RawData
@@ -142,14 +144,23 @@ def inspect_chosen(
     max_memory: float | str | None = None,
 ) -> Inspection:
     """:func:`inspect` for columns that are chosen already."""
-    raw, data = read_rows(
-        path, choice, verify=verify, check_finite=False, max_memory=max_memory,
-        work_for_row=_WORK_FOR_ROW,
-    )  # fmt: skip
+    of_zeros: list[str] = []
+
+    def handle(message: str, category: type[Warning]) -> None:
+        if category is RoundedProbabilitiesWarning:
+            of_zeros.append(message)  # a finding
+        else:
+            warn_caller(message, category)
+
+    with handle_warnings(handle):
+        raw, data = read_rows(
+            path, choice, verify=verify, check_finite=False, max_memory=max_memory,
+            work_for_row=_WORK_FOR_ROW,
+        )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # of huge values
         rows = _RowFacts.of(data)
         table = _by_domain(data, rows)
-        findings = tuple(_findings(data, raw, rows, table))
+        findings = (*of_zeros, *_findings(data, raw, rows, table))
     return Inspection(
         path=str(STDIN_NAME if Path(path) == STDIN else Path(path)),
         format=raw.format,

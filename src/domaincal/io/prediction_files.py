@@ -15,6 +15,7 @@ from domaincal.io.csv import save_csv
 from domaincal.io.formats import suffix_of
 from domaincal.io.npz import save_npz, text_array
 from domaincal.io.parquet import require_pyarrow, save_parquet
+from domaincal.io.standard_input import STDIN
 
 _FORMATS = (".parquet", ".csv", ".csv.gz", ".npz")
 _PREFIX = PREFIXES["probabilities"]
@@ -106,6 +107,8 @@ def _class_indices(values: Array, class_names: tuple[str, ...], column: str) -> 
 
 def require_table_format(path: Path) -> None:
     """Refuse a path whose suffix is not a format for tables, or whose package is missing."""
+    if path == STDIN:
+        raise InputError("predictions cannot be written to standard output; give a file.")
     if suffix_of(path) not in _FORMATS:
         raise InputError(
             f"{path} has the suffix {path.suffix!r}; predictions are written to "

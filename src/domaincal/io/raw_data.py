@@ -99,11 +99,17 @@ class RawData:
                 "'logits' (columns 'logit_*') or 'probabilities' (columns 'prob_*'), or say which "
                 f"they are with {said('logits')} or {said('probabilities')}."
             )
-        logits = logits_of(scores, given[scores], self._source(scores), floor)
+        if self.format in TABLES and len(given[scores]) == 0:
+            first = "a header" if self.format == ".csv" else "columns"
+            raise InputError(f"it has {first}, but no rows; check the program that wrote it.")
+        logits = logits_of(
+            scores, given[scores], self._source(scores), floor, columns=self._columns(scores)
+        )
         labels = given.get("labels")
         if labels is not None and labels.ndim == 1 and logits.ndim == 2:
             labels = label_indices(
-                labels, self._source("labels"), logits.shape[1], self.class_names
+                labels, self._source("labels"), logits.shape[1], self.class_names,
+                is_binary=given[scores].size == len(given[scores]),
             )  # fmt: skip
         if "ids" in given:
             require_ids(given["ids"], self._source("ids"))
@@ -114,10 +120,14 @@ class RawData:
             feature_names=self.feature_names if "features" in given else None,
         )  # fmt: skip
         if check_finite:
-            check_finite_logits(data.logits)
+            check_finite_logits(data.logits, self._columns(scores))
             if data.features is not None:
-                check_finite_features(data.features)
+                check_finite_features(data.features, self._columns("features"))
         return data
+
+    def _columns(self, array: str) -> tuple[str, ...] | None:
+        """Columns of a table that hold an array; None for a file of arrays."""
+        return self.sources.get(array) if self.format in TABLES else None
 
     def _source(self, array: str) -> str:
         """Name of an array, or of its first column, in errors."""

@@ -221,7 +221,7 @@ def _open(store: Path, path: Path) -> BufferedReader:
         return open_file(path)
     except (FileNotFoundError, NotADirectoryError) as error:
         if not store.exists():
-            raise FileNotFoundError(f"there is no store {store}") from error
+            raise FileNotFoundError(f"there is no store {store}.") from error
         if path.parent != store:
             raise FileFormatError(f"{path} is missing from the store; {CURE}.") from error
         raise FileFormatError(

@@ -28,6 +28,8 @@ from domaincal.errors import FileFormatError, InputError
 FORMAT = "domaincal calibrator"
 VERSION = 4
 
+_GIVE = "give a file that calibrator.save(path) (domaincal fit) has written"
+
 # Differences of version 1: attributes with another name, and attributes that did not exist.
 _RENAMED_IN_VERSION_2 = {"_guard": "_temperature_target", "_of_logits": "_uses_logits"}
 _NEW_IN_VERSION_2: dict[str, Any] = {"feature_columns_": None}
@@ -126,19 +128,13 @@ def load_with_sections(path: str | os.PathLike[str]) -> tuple[Any, dict[str, dic
     Files of versions before 4 have no sections.
     """
     if Path(path).is_dir():
-        raise InputError(f"{path} is a folder; pass a file written by calibrator.save(path).")
+        raise InputError(f"{path} is a folder; {_GIVE}.")
     if Path(path).suffix != ".safetensors":
-        raise InputError(
-            f"{path} does not end in .safetensors; give a calibrator that save() or domaincal fit "
-            "has written."
-        )
+        raise InputError(f"{path} does not end in .safetensors; {_GIVE}.")
     tensors, metadata = read_tensors(path)
     text = metadata.get("domaincal")
     if text is None:
-        raise FileFormatError(
-            f"{path} holds no calibrator of domaincal; pass a file written by "
-            "calibrator.save(path)."
-        )
+        raise FileFormatError(f"{path} holds no calibrator of domaincal; {_GIVE}.")
     with decoding(path, "save the calibrator again"):
         header = parse_header(text)
         _check_version(header, path)
