@@ -40,6 +40,14 @@ class ClippedTemperatureWarning(DomaincalWarning):
     """
 
 
+class FewClassesWarning(DomaincalWarning):
+    """More than a tenth of the rows are in batches of far fewer classes than those of the fit.
+
+    Batches of consecutive rows can be such: the method for batches takes them for a domain in which
+    the model predicts few classes, and their temperatures are wrong.
+    """
+
+
 class PoorHeadWarning(DomaincalWarning):
     """Predicted temperatures have a higher NLL than one temperature for all rows.
 

@@ -14,6 +14,7 @@ import domaincal as dc
 from domaincal.calibrators.batch import batch_rows
 from domaincal.calibrators.batch.batch_map import BatchMap, FeatureDirections
 from domaincal.calibrators.batch.batch_rows import DomainRows, feature_directions
+from domaincal.errors import FewClassesWarning
 from domaincal.statistics.batch_sums import LOGIT_STATISTICS, RowStatistics, histogram_quantiles
 from support import fit, fit_without_features, small_domains, temperatures
 
@@ -321,6 +322,7 @@ def test_one_temperature_everywhere_is_found():
 
 
 @pytest.mark.filterwarnings("ignore::domaincal.errors.ClippedTemperatureWarning")
+@pytest.mark.filterwarnings("ignore::domaincal.errors.FewClassesWarning")
 def test_absurd_batches_get_no_absurd_temperature():
     _, new, _ = _split()
     fitted = _fitted(features=True)
@@ -544,3 +546,21 @@ def test_tensors_give_the_temperatures_of_arrays(device):
         assert isinstance(found, torch.Tensor)
         assert found.device.type == z.device.type
         np.testing.assert_allclose(found.cpu().numpy(), expected, rtol=1e-6)
+
+
+def test_batches_of_one_class_are_reported():
+    data, _ = dc.make_multi_domain(10, 400, 10, random_state=0)
+    calibrator = dc.BatchTemperatureScaling().fit(data)
+    one = data.select(data.domains == data.domains[0])
+    predicted = one.logits.argmax(axis=1)
+    consecutive = one.select(np.argsort(predicted, kind="stable"))
+    batches = np.arange(len(one)) // 20
+    with pytest.warns(FewClassesWarning, match=r"% of the 400 rows are in batches .* far fewer"):
+        calibrator.predict_temperature(
+            consecutive.logits, features=consecutive.features, domains=batches
+        )
+    # Random rows, and batches of a few rows: no warning.
+    calibrator.predict_temperature(one.logits, features=one.features, domains=batches)
+    calibrator.predict_temperature(
+        consecutive.logits, features=consecutive.features, domains=np.arange(len(one)) // 5
+    )

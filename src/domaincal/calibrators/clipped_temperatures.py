@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domaincal._warnings import warn_caller
-from domaincal.errors import ClippedTemperatureWarning
+from domaincal.errors import ClippedTemperatureWarning, FewClassesWarning
 
 # Share of the rows that is reported, and the least number of rows for temperatures at a limit. Of
 # fewer rows, a few unusual ones are a large share. Far rows are never usual.
@@ -38,6 +38,18 @@ def warn_of_far_rows(n_far: int, n_rows: int, *, temperature: float) -> None:
             f"their temperatures tend to the pooled temperature {temperature:.4g}. Likely "
             f"reasons: {_REASONS}.",
             ClippedTemperatureWarning,
+        )
+
+
+def warn_of_few_classes(n_few: int, n_rows: int) -> None:
+    """Warn if more than a tenth of the rows are in batches of far fewer classes than in the fit."""
+    if n_few > _SHARE * n_rows:
+        warn_caller(
+            f"{_percent(n_few, n_rows)} of the {n_rows} rows are in batches that are predicted to "
+            "be of far fewer classes than the batches of the fit, which are random rows of a "
+            "domain. If these rows are consecutive, such as rows of one class, their temperatures "
+            "are wrong: collect more rows, shuffle them, or use a method for single rows.",
+            FewClassesWarning,
         )
 
 

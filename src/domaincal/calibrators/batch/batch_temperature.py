@@ -21,6 +21,7 @@ from domaincal.calibrators.base import logits_argument
 from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
 from domaincal.calibrators.batch.batch_map import (
     FAR,
+    FEW_CLASSES,
     BatchMap,
     BatchPredictions,
     FeatureDirections,
@@ -42,6 +43,7 @@ from domaincal.calibrators.batch.batch_training import (
 from domaincal.calibrators.clipped_temperatures import (
     warn_of_clipped_temperatures,
     warn_of_far_rows,
+    warn_of_few_classes,
 )
 from domaincal.calibrators.domain_calibrator import DomainCalibrator, DomainFit
 from domaincal.calibrators.features.feature_inputs import FeatureInputs
@@ -55,6 +57,8 @@ from domaincal.statistics.domain_folds import similar_domain_folds
 MINIMUM_DOMAINS = 3
 # Largest distance of a target from log T_k.
 _REACH = float(np.log(4.0))
+# Rows of a batch from which the number of its classes is judged.
+_ENOUGH_ROWS = 10
 
 
 class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
@@ -74,7 +78,8 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
 
     The rows of a batch should be like random rows of the place: the batches of the fit are drawn at
     random. Consecutive rows that are all of one class look like a domain in which the model always
-    predicts that class, and can get a temperature that is far too high.
+    predicts that class, and can get a temperature that is far too high. A ``FewClassesWarning``
+    tells of clear cases only.
 
     Predicted temperatures stay in the range of the temperatures of the fit, widened on each side by
     0.3 of its length in log T. Those of batches that are very unlike all batches of the fit tend to
@@ -239,10 +244,12 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
                 check_finite_features(x)
             raise non_finite_logits_error(logits)
         found = self.batch_map_.predict(statistics, n)
-        self._warn_of_unlike_rows(found, n)
+        self._warn_of_unlike_rows(found, n, self.batch_map_.diversity(statistics, n))
         return np.exp(found.log_temperature), found.log_error
 
-    def _warn_of_unlike_rows(self, found: BatchPredictions, n: FloatArray) -> None:
+    def _warn_of_unlike_rows(
+        self, found: BatchPredictions, n: FloatArray, diversity: FloatArray
+    ) -> None:
         low, high, log_t = self.batch_map_.low, self.batch_map_.high, found.log_temperature
         if low == high:  # one temperature for all rows
             return
@@ -253,6 +260,9 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
         )
         n_far = int(n[found.distance > FAR].sum())
         warn_of_far_rows(n_far, n_rows, temperature=self.temperature_)
+        # Of a few rows, few classes are usual.
+        few = (diversity < FEW_CLASSES) & (n >= _ENOUGH_ROWS)
+        warn_of_few_classes(int(n[few].sum()), n_rows)
 
     def _batch_temperatures(
         self, logits: Array, features: ArrayLike | None, codes: IntArray, n_batches: int
