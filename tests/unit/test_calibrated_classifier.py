@@ -116,6 +116,17 @@ def test_a_decision_function_of_pairs_is_not_used(three_classes):
     np.testing.assert_array_equal(model_scores(by_class, X).values, by_class.decision_function(X))
 
 
+class ScoresOfPairs(GaussianNB):
+    def decision_function(self, X):
+        return np.zeros((len(X), 6))
+
+
+def test_a_decision_function_with_other_columns_than_classes_is_not_used(three_classes):
+    X, y, _ = three_classes
+    estimator = ScoresOfPairs().fit(X, y)
+    assert model_scores(estimator, X).are_probabilities
+
+
 def test_folds_hold_whole_domains_and_the_estimator_is_fitted_to_all(three_classes):
     X, y, site = three_classes
     model = dc.CalibratedDomainClassifier(LogisticRegression(), TS, cv=3)
@@ -139,11 +150,16 @@ def test_rows_of_a_class_that_one_fold_alone_has_do_not_take_part(three_classes)
     with pytest.warns(dc.DomaincalWarning, match=found):
         model.fit(X, y, domains=site)
     assert model.classes_.tolist() == ["c0", "c1", "c2"]
-    # Without these rows, the temperature stays near that of the other classes.
-    two = dc.CalibratedDomainClassifier(LogisticRegression(), TS, cv=3)
-    rest = y != "c2"
-    two.fit(X[rest], y[rest], domains=site[rest])
-    assert 0.5 < model.calibrator_.temperature_ / two.calibrator_.temperature_ < 2.0
+    scores = np.zeros((len(X), 3))
+    for train, test in GroupKFold(3).split(X, y, groups=site):
+        fold = LogisticRegression().fit(X[train], y[train])
+        found = fold.decision_function(X[test])
+        if len(fold.classes_) == 2:  # log-odds of c1; c2 gets the lower of the two scores
+            found = np.column_stack([np.zeros(len(test)), found, np.minimum(found, 0.0)])
+        scores[test] = found
+    kept = y != "c2"
+    expected = dc.TemperatureScaling().fit(scores[kept], np.searchsorted(["c0", "c1"], y[kept]))
+    assert model.calibrator_.temperature_ == pytest.approx(expected.temperature_, rel=1e-9)
 
 
 def test_sample_weights_are_repetitions(three_classes, fitted):
