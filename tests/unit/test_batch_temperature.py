@@ -1,5 +1,6 @@
 """BatchTemperatureScaling: statistics of batches, map to log T, predictions and their errors."""
 
+from dataclasses import replace
 from functools import cache, reduce
 from operator import add
 
@@ -564,3 +565,10 @@ def test_batches_of_one_class_are_reported():
     calibrator.predict_temperature(
         consecutive.logits, features=consecutive.features, domains=np.arange(len(one)) // 5
     )
+
+
+def test_a_constant_map_says_so():
+    fitted = dc.BatchTemperatureScaling().fit(small_domains())
+    assert "temperature of a batch" not in fitted.summary()
+    fitted.batch_map_ = replace(fitted.batch_map_, coef=np.zeros_like(fitted.batch_map_.coef))
+    assert "always the pooled one" in fitted.summary()["temperature of a batch"]

@@ -274,8 +274,12 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
         known = [n for n in (1, 20, 1000) if errors["error"].get(n, np.nan) >= 0]
         shown = ", ".join(f"{errors['error'][n]:.2g} ({n} row{'s' * (n > 1)})" for n in known)
         features = "none" if self.feature_directions_ is None else str(self._n_features)
+        constant = {}
+        if not self.batch_map_.coef.any():  # left-out domains were predicted no better than by TS
+            constant["temperature of a batch"] = "always the pooled one: none was predicted better"
         return {
             **super()._facts(),
+            **constant,
             "features": features,
             "error of log T on left-out domains": shown or "unknown: fewer than 3 domains",
             "the same for the pooled temperature": f"{errors['pooled_error'].iloc[0]:.2g}",
