@@ -2,7 +2,8 @@
 
 The names below are loaded at first use (``__init__.pyi`` lists them), so that importing domaincal
 stays fast. Everything else is one level down, in ``domaincal.metrics``, ``domaincal.datasets``,
-``domaincal.vision``, ``domaincal.experiments``, ``domaincal.plots`` and ``domaincal.errors``.
+``domaincal.shift``, ``domaincal.vision``, ``domaincal.experiments``, ``domaincal.plots`` and
+``domaincal.errors``.
 """
 
 from __future__ import annotations

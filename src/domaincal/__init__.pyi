@@ -4,6 +4,7 @@ from . import (
     experiments as experiments,
     metrics as metrics,
     plots as plots,
+    shift as shift,
     vision as vision,
 )
 from ._version import __version__ as __version__
