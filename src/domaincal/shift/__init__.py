@@ -2,4 +2,7 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from domaincal.shift.covered_domains import CoveredDomains
+from domaincal.shift.gap_histograms import GapHistograms
+
+__all__ = ["CoveredDomains", "GapHistograms"]
