@@ -1,8 +1,36 @@
-"""New, unlabelled domains: how accurate the model will be there, and how far away they are."""
+"""New, unlabelled domains: how accurate the model will be there, and how far away they are.
+
+Examples
+--------
+>>> import domaincal as dc
+>>> data, _ = dc.make_multi_domain(n_domains=12, n_rows=300, random_state=0)
+>>> known, new = dc.split_domains(data, ["domain-03", "domain-05"])
+>>> estimator = dc.shift.ConfidenceEstimator().fit(known)
+>>> estimator.predict(new).columns.tolist()
+['domain', 'n', 'predicted_accuracy', 'low', 'high', 'verdict', 'reason']
+"""
 
 from __future__ import annotations
 
+from domaincal.shift.accuracy.confidence import ConfidenceEstimator
+from domaincal.shift.accuracy.difference import DifferenceOfConfidences
+from domaincal.shift.accuracy.estimator import AccuracyEstimator
+from domaincal.shift.accuracy.estimator_file import load_estimator, save_estimator
+from domaincal.shift.accuracy.importance import ImportanceWeighting
+from domaincal.shift.accuracy.regression import AccuracyRegression
+from domaincal.shift.accuracy.thresholded import ThresholdedConfidence
 from domaincal.shift.covered_domains import CoveredDomains
 from domaincal.shift.gap_histograms import GapHistograms
 
-__all__ = ["CoveredDomains", "GapHistograms"]
+__all__ = [
+    "AccuracyEstimator",
+    "AccuracyRegression",
+    "ConfidenceEstimator",
+    "CoveredDomains",
+    "DifferenceOfConfidences",
+    "GapHistograms",
+    "ImportanceWeighting",
+    "ThresholdedConfidence",
+    "load_estimator",
+    "save_estimator",
+]
