@@ -27,6 +27,15 @@ CURVE = dc.reliability_curve(probabilities(MD_TS, DATA), DATA.labels, n_bins=10)
 TEMPERATURES = dc.temperature_table(MD_TS, DATA)
 HITS = DATA.logits.argmax(axis=1) == DATA.labels
 RISKS = dc.risk_coverage(probabilities(MD_TS, DATA).max(axis=1), HITS, DATA.domains)
+EXPECTED = pd.DataFrame(
+    {
+        "domain": [f"site {k}" for k in range(70)],
+        "predicted_accuracy": np.linspace(0.95, 0.2, 70),
+        "low": np.linspace(0.85, 0.1, 70),
+        "high": np.linspace(1.0, 0.3, 70),
+        "verdict": ["inside"] * 60 + ["edge"] * 7 + ["outside"] * 3,
+    }
+)
 
 PLOTS = {
     "reliability": lambda ax=None: dc.plots.plot_reliability(CURVE, ax=ax, label="MD-TS"),
@@ -34,6 +43,7 @@ PLOTS = {
     "scatter": lambda ax=None: dc.plots.plot_method_scatter(TABLE, "TS", "MD-TS", ax=ax),
     "accuracy": lambda ax=None: dc.plots.plot_accuracy_prediction(TABLE, ax=ax),
     "temperatures": lambda ax=None: dc.plots.plot_temperatures(TEMPERATURES, ax=ax),
+    "expected": lambda ax=None: dc.plots.plot_expected_accuracy(EXPECTED, ax=ax),
     "risk": lambda ax=None: dc.plots.plot_risk_coverage(RISKS, ax=ax),
 }
 
@@ -93,6 +103,25 @@ def test_bins_of_few_rows_are_pale_and_not_connected_by_the_line():
     (bar,) = pale.lines[2][0].get_segments()
     k = int(np.flatnonzero(curve.n == 3)[0])
     np.testing.assert_allclose(bar[:, 1], [curve.low[k], curve.high[k]])
+
+
+def test_expected_accuracies_are_drawn_with_their_intervals_lowest_first():
+    ax = dc.plots.plot_expected_accuracy(EXPECTED)
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names == [f"site {k}" for k in range(69, 9, -1)]
+    assert ax.get_ylabel() == "60 lowest of 70 domains"
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first is at the top
+    points = {line.get_label(): line for line in ax.get_lines()}
+    assert list(points) == ["inside", "edge", "outside"]
+    assert [len(line.get_xdata()) for line in points.values()] == [50, 7, 3]
+    assert points["outside"].get_xdata()[0] == pytest.approx(20.0)
+    ends = ax.collections[-1].get_segments()[0]
+    assert ends == pytest.approx(np.array([[10.0, 0.0], [30.0, 0.0]]))
+
+
+def test_a_table_without_expected_accuracies_is_refused():
+    with pytest.raises(dc.DomaincalError, match="predict of an estimator"):
+        dc.plots.plot_expected_accuracy(TABLE)
 
 
 def test_the_scatter_plot_shows_both_methods_and_counts_wins():

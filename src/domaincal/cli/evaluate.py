@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from domaincal.cli.column_options import column_options
+from domaincal.cli.figure_option import figure_option
 from domaincal.cli.gate_options import GateOptions, fraction
 from domaincal.cli.method_options import METHODS_HELP
 from domaincal.cli.options import (
@@ -92,10 +93,7 @@ GATE_FAILED = 3
     text="Write the table of all scores, one row for each method and domain: .csv, .parquet or "
     ".json.",
 )
-@click.option(
-    "--plot", "figure", type=click.Path(path_type=Path), metavar="FILE",
-    help="Draw the ECE of every domain: .png, .svg or .pdf (extra plots).",
-)  # fmt: skip
+@figure_option("Draw the ECE of every domain: .png, .svg or .pdf (extra plots).")
 @column_options
 @max_memory_option
 @force_option
@@ -225,16 +223,10 @@ def _write_files(table: pd.DataFrame, output: Path | None, figure: Path | None) 
         with working(f"writing {output}"):
             write_results(table, output)
     if figure is not None:
-        from domaincal._optional import require
+        from domaincal.cli.figure_option import draw_to_file
         from domaincal.plots import plot_domain_errors
-        from domaincal.plots.figure_files import write_figure
 
-        pyplot = require("matplotlib.pyplot", extra="plots", purpose="--plot")
-        pyplot.switch_backend("agg")  # opens no window
-        with working(f"drawing {figure}"):
-            drawn = plot_domain_errors(table).figure
-            write_figure(drawn, figure)
-        pyplot.close(drawn)
+        draw_to_file(figure, lambda: plot_domain_errors(table))
 
 
 def _print_and_exit(

@@ -56,6 +56,8 @@ def fit(
     fit: batch, unless it is worse than temperature scaling (ts) there, or another method that is
     surely better. The method of the paper is --method md-ts.
 
+    From three domains on, the file also holds what domaincal estimate and domaincal watch need.
+
     \b
     Examples:
       domaincal fit scores.npz -o model.safetensors
@@ -66,6 +68,7 @@ def fit(
       domaincal fit scores.npz -o model.safetensors --method md-ts:target=log
     """
     from domaincal.calibrators.files.model_file import save_calibrator
+    from domaincal.cli.accuracy_section import accuracy_section
     from domaincal.cli.console import print_json, say, working
     from domaincal.cli.inspect import model_facts
     from domaincal.cli.method_options import (
@@ -98,7 +101,10 @@ def fit(
         with working(title), _file_named_in_warnings(source):
             calibrator.fit(source.data)
         calibrator = getattr(calibrator, "best_", calibrator)
-        save_calibrator(calibrator, output, floor_section(source.floor))
+        sections = floor_section(source.floor)
+        with working("leaving domains out, for domaincal estimate"):
+            sections |= accuracy_section(calibrator, source)
+        save_calibrator(calibrator, output, sections)
     if as_json:
         content = {"output": str(output), "calibrator": model_facts(calibrator, source.floor)}
         print_json("fit", {**content, "data": described(source)})

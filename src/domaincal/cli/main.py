@@ -12,6 +12,7 @@ from domaincal.cli.console import emit, warnings_in_one_line, wrapped
 from domaincal.cli.convert import convert
 from domaincal.cli.corrupt import corrupt
 from domaincal.cli.demo import demo
+from domaincal.cli.estimate import estimate
 from domaincal.cli.evaluate import evaluate
 from domaincal.cli.extract import extract
 from domaincal.cli.fit import fit
@@ -77,12 +78,14 @@ def _wrapped(message: str) -> str:
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="To try it: domaincal demo. "
     "Exit status: 0 success, 1 error, 2 wrong usage, 3 failed gate (evaluate --fail-above and "
-    "--fail-worse), 130 interrupted.",
+    "--fail-worse, estimate --fail-below), 130 interrupted.",
 )
 @click.version_option(package_name="domaincal")
 def main() -> None:
     """Calibrate the confidence of a classifier in every domain, seen or unseen."""
 
 
-for _verb in (demo, inspect, convert, fit, apply, evaluate, train, extract, corrupt, reproduce):
+for _verb in (
+    demo, inspect, convert, fit, apply, evaluate, estimate, train, extract, corrupt, reproduce,
+):  # fmt: skip
     main.add_command(_verb)

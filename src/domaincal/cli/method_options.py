@@ -136,14 +136,16 @@ def require_prediction_inputs(calibrator: Any, model: Path, source: InputData) -
     if isinstance(calibrator, DomainTemperatureScaling):
         source.require("domains", needed_by=str(model))
     _require_classes(calibrator, model, source)
-    n_features = 0 if getattr(calibrator, "_uses_logits", False) else _n_features(calibrator)
+    n_features = needed_features(calibrator)
     if n_features:
         source.require("features", needed_by=str(model))
         _require_features(calibrator, n_features, model, source)
 
 
-def _n_features(calibrator: Any) -> int:
+def needed_features(calibrator: Any) -> int:
     """Number of features that predictions need; 0 for methods that use none."""
+    if getattr(calibrator, "_uses_logits", False):
+        return 0
     return int(getattr(calibrator, "_n_features", 0))
 
 

@@ -1,0 +1,226 @@
+"""``domaincal estimate``."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from domaincal.cli.column_options import column_options
+from domaincal.cli.evaluate import GATE_FAILED
+from domaincal.cli.figure_option import figure_option
+from domaincal.cli.gate_options import fraction
+from domaincal.cli.options import (
+    DATA_HELP,
+    data_argument,
+    force_option,
+    json_option,
+    max_memory_option,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from domaincal.data.column_choice import ColumnChoice
+    from domaincal.shift import ConfidenceEstimator
+
+# Of more domains, those with the lowest accuracy are printed; --json has all.
+_SHOWN_DOMAINS = 60
+# Reasons that are printed.
+_SHOWN_REASONS = 3
+
+
+@click.command(short_help="Predict the accuracy in unlabelled domains.", epilog=DATA_HELP)
+@click.argument("model", type=click.Path(path_type=Path))
+@data_argument
+@click.option(
+    "--fail-below", callback=fraction, metavar="FRACTION",
+    help="Gate: exit with status 3 if the lower limit of the accuracy of a domain is below this "
+    "(0.8 or 80%).",
+)  # fmt: skip
+@figure_option("Draw the accuracy of every domain with its interval: .png, .svg or .pdf (extra "
+               "plots).")  # fmt: skip
+@column_options
+@max_memory_option
+@force_option
+@json_option
+def estimate(
+    model: Path,
+    data: Path,
+    fail_below: float | None,
+    figure: Path | None,
+    columns: ColumnChoice,
+    max_memory: int | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Predict how accurate the classifier is on the rows of DATA, which need no labels.
+
+    For each domain of DATA: the share of its rows that the classifier is expected to get right, an
+    interval for it, and a verdict: whether the scores look like those of a domain of the fit
+    (inside), unlike most of them (edge) or unlike all of them (outside: do not rely on the
+    estimate). Labels of DATA are not used. The rows should be all rows of a domain, or random ones.
+
+    MODEL is a file that domaincal fit has written from at least three domains. It holds histograms
+    of the scores in these domains, and the errors of such estimates for domains that were left out.
+    Intervals hold for 90% of new domains of the same kind as those of the fit; they need nine
+    domains.
+
+    \b
+    Examples:
+      domaincal estimate model.safetensors new.npz
+      domaincal estimate model.safetensors new.csv --domain site --fail-below 80%
+      domaincal estimate model.safetensors new.npz --plot accuracy.png
+    """
+    from domaincal.calibrators import load
+    from domaincal.cli.console import working
+    from domaincal.cli.method_options import require_prediction_inputs
+    from domaincal.cli.model_floor import with_floor_of_fit
+    from domaincal.cli.options import claimed, described, read_input
+    from domaincal.shift import load_estimator
+
+    if figure is not None:
+        from domaincal.plots.figure_files import require_figure_format
+
+        require_figure_format(figure)
+    with nullcontext() if figure is None else claimed(figure, force=force):
+        calibrator, estimator = load(model), load_estimator(model)
+        columns = with_floor_of_fit(columns, [model])
+        source = read_input(data, columns, max_memory=max_memory)
+        require_prediction_inputs(calibrator, model, source)
+        if source.data.domains is None:
+            source.warn_of_no_domains("all rows count as one domain")
+        with working(f"estimating with {model}"):
+            table = estimator.predict(source.data)
+        table = table.sort_values("predicted_accuracy", kind="stable", ignore_index=True)
+        if figure is not None:
+            from domaincal.cli.figure_option import draw_to_file
+            from domaincal.plots import plot_expected_accuracy
+
+            draw_to_file(figure, lambda: plot_expected_accuracy(table))
+    gate = None if fail_below is None else _gate(table, fail_below)
+    if as_json:
+        _print_document(model, described(source), table, estimator, gate, figure)
+    else:
+        _print_tables(table, estimator, gate, figure)
+    if gate is not None and not gate["holds"]:
+        raise SystemExit(GATE_FAILED)
+
+
+def _gate(table: pd.DataFrame, limit: float) -> dict[str, Any]:
+    """The domain with the lowest limit, compared with the gate."""
+    worst = table.iloc[int(table["low"].argmin())]
+    return {
+        "fail_below": limit,
+        "domain": worst["domain"],
+        "low": float(worst["low"]),
+        "holds": bool(worst["low"] >= limit),
+    }
+
+
+def _print_document(
+    model: Path,
+    data: dict[str, Any],
+    table: pd.DataFrame,
+    estimator: ConfidenceEstimator,
+    gate: dict[str, Any] | None,
+    figure: Path | None,
+) -> None:
+    from domaincal.cli.console import print_json, records
+
+    content = {
+        "model": str(model),
+        "coverage": estimator.coverage,
+        "n_domains_of_fit": estimator.n_domains_,
+        "domains": records(table),
+        "gate": gate,
+        "figure": None if figure is None else str(figure),
+        "data": data,
+    }
+    print_json("estimate", content)
+
+
+def _print_tables(
+    table: pd.DataFrame,
+    estimator: ConfidenceEstimator,
+    gate: dict[str, Any] | None,
+    figure: Path | None,
+) -> None:
+    from domaincal.cli.console import records, say
+    from domaincal.cli.table_layout import Section, print_numbers
+
+    rows = [
+        [str(row["domain"]), str(row["n"]), *(_percent(row[key]) for key in
+         ("predicted_accuracy", "low", "high")), row["verdict"]]
+        for row in records(table.head(_SHOWN_DOMAINS))
+    ]  # fmt: skip
+    names = ["domain", "rows", "expected accuracy %", "low %", "high %", "verdict"]
+    print_numbers("Expected accuracy, lowest first", names, [Section("", rows)])
+    if len(table) > _SHOWN_DOMAINS:
+        say(f"and {len(table) - _SHOWN_DOMAINS} more domains; --json prints all.")
+    for sentence in _sentences(table, estimator):
+        say(sentence)
+    if gate is not None:
+        say(
+            f"gate {'holds' if gate['holds'] else 'fails'}: the lowest limit is "
+            f"{_percent(gate['low'])}% ({gate['domain']}), and --fail-below asks for "
+            f"{_percent(gate['fail_below'])}%"
+        )
+    if figure is not None:
+        say(f"figure written to {figure}")
+
+
+def _sentences(table: pd.DataFrame, estimator: ConfidenceEstimator) -> list[str]:
+    """What the table says, in words."""
+    from domaincal.shift.accuracy.left_out_residuals import needed_domains
+
+    worst, coverage = table.iloc[0], f"{100 * estimator.coverage:g}%"
+    known, needed = estimator.n_domains_, needed_domains(estimator.coverage)
+    has_interval = estimator.residuals_.n_domains >= needed
+    first = (
+        f"Lowest: in {worst['domain']}, about {100 * worst['predicted_accuracy']:.0f} of 100 rows "
+        "are expected to be classified right"
+    )
+    if has_interval:
+        low, high = (f"{100 * worst[key]:.0f}" for key in ("low", "high"))
+        sentences = [
+            f"{first}, between {low} and {high}.",
+            f"The true accuracy is between low and high for {coverage} of new domains, if they are "
+            f"of the same kind as the {known} of the fit.",
+        ]
+    else:
+        sentences = [
+            f"{first}.",
+            f"There are no intervals: one that holds for {coverage} of new domains needs a fit to "
+            f"{needed} domains, and this one had {known}.",
+        ]
+    return [*sentences, *_verdicts(table, known)]
+
+
+def _verdicts(table: pd.DataFrame, known: int) -> list[str]:
+    """The verdicts in words, with the reasons of the worst ones."""
+    counts = table["verdict"].value_counts()
+    meanings = {
+        "inside": "inside: the scores look like those of the domains of the fit",
+        "edge": "edge: the scores look unlike those of most domains of the fit",
+        "outside": "outside: the scores look unlike those of all domains of the fit; do not rely "
+        "on the estimate",
+        "unknown": f"unknown: {known} domains of the fit are too few to compare with",
+    }
+    sentences = [
+        f"{meaning} ({counts[verdict]} of {len(table)})."
+        for verdict, meaning in meanings.items()
+        if verdict in counts
+    ]
+    sentences.append("The scores are compared by the histograms that the model file holds.")
+    far = [table[table["verdict"] == verdict] for verdict in ("outside", "edge")]
+    reasons = [
+        f"{row.domain}: {row.reason}" for part in far for row in part.itertuples(index=False)
+    ]
+    return [*sentences, *reasons[:_SHOWN_REASONS]]
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}"
