@@ -68,7 +68,6 @@ def fit(
       domaincal fit scores.npz -o model.safetensors --method md-ts:target=log
     """
     from domaincal.calibrators.files.model_file import save_calibrator
-    from domaincal.cli.accuracy_section import accuracy_section
     from domaincal.cli.console import print_json, say, working
     from domaincal.cli.inspect import model_facts
     from domaincal.cli.method_options import (
@@ -77,6 +76,7 @@ def fit(
         parse_method,
         require_inputs,
     )
+    from domaincal.cli.model_estimator import estimator_sections, fit_estimator
     from domaincal.cli.model_floor import floor_section
     from domaincal.cli.options import claimed, described, read_input, size_of
     from domaincal.cli.tables import print_model
@@ -101,15 +101,15 @@ def fit(
         with working(title), _file_named_in_warnings(source):
             calibrator.fit(source.data)
         calibrator = getattr(calibrator, "best_", calibrator)
-        sections = floor_section(source.floor)
         with working("leaving domains out, for domaincal estimate"):
-            sections |= accuracy_section(calibrator, source)
+            estimator = fit_estimator(calibrator, source)
+        sections = {**floor_section(source.floor), **estimator_sections(estimator)}
         save_calibrator(calibrator, output, sections)
     if as_json:
-        content = {"output": str(output), "calibrator": model_facts(calibrator, source.floor)}
-        print_json("fit", {**content, "data": described(source)})
+        facts = model_facts(calibrator, source.floor, estimator)
+        print_json("fit", {"output": str(output), "calibrator": facts, "data": described(source)})
         return
-    print_model(calibrator, source.floor)
+    print_model(calibrator, source.floor, estimator)
     if is_chosen and batch is None and len(calibrator.provenance_.table):
         say("chosen for single rows; if rows come from one domain at a time, pass --batch N")
     say(f"written to {output} ({size_of(output)})")

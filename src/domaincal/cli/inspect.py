@@ -57,8 +57,10 @@ def inspect(
         _inspect_data(path, columns, as_json=as_json, verify=verify, max_memory=max_memory)
 
 
-def model_facts(calibrator: Any, floor: float | None) -> dict[str, Any]:
-    """Parameters, learned numbers and floor of a calibrator, for JSON documents."""
+def model_facts(calibrator: Any, floor: float | None, estimator: Any) -> dict[str, Any]:
+    """Parameters, learned numbers, floor and estimator of a calibrator, for JSON documents."""
+    from domaincal.cli.model_estimator import estimator_facts
+
     selection = calibrator.provenance_
     learned = {name: getattr(calibrator, name) for name in _LEARNED if hasattr(calibrator, name)}
     return {
@@ -68,6 +70,7 @@ def model_facts(calibrator: Any, floor: float | None) -> dict[str, Any]:
         "class_names": calibrator.class_names_,
         "fitted_on": calibrator.data_fingerprint_,
         "floor": floor,
+        "estimator": estimator_facts(estimator),
         "summary": calibrator.summary(),
         "learned": {name.removesuffix("_"): _plain(value) for name, value in learned.items()},
         "selection": None if selection is None else _selection_facts(selection),
@@ -107,14 +110,15 @@ def _inspect_network(path: Path, metadata: dict[str, str], *, as_json: bool) -> 
 def _inspect_calibrator(path: Path, *, as_json: bool) -> None:
     from domaincal.calibrators import load
     from domaincal.cli.console import print_json
+    from domaincal.cli.model_estimator import stored_estimator
     from domaincal.cli.model_floor import stored_floor
     from domaincal.cli.tables import print_model
 
-    calibrator, floor = load(path), stored_floor(path)
+    calibrator, floor, estimator = load(path), stored_floor(path), stored_estimator(path)
     if as_json:
-        print_json("calibrator", {"path": str(path), **model_facts(calibrator, floor)})
+        print_json("calibrator", {"path": str(path), **model_facts(calibrator, floor, estimator)})
     else:
-        print_model(calibrator, floor)
+        print_model(calibrator, floor, estimator)
 
 
 def _inspect_data(path: Path, columns: ColumnChoice, *, as_json: bool, **options: Any) -> None:

@@ -53,12 +53,18 @@ def print_inspection(found: Inspection) -> None:
         say("No problems found.")
 
 
-def print_model(calibrator: Any, floor: float | None) -> None:
-    """Print what a calibrator has learned, and the floor of the probabilities of its fit."""
+def print_model(calibrator: Any, floor: float | None, estimator: Any) -> None:
+    """Print what a calibrator has learned, and what else its file holds."""
+    from domaincal.cli.model_estimator import estimator_sentence
+
     names, text = short_names(), " ".join(repr(calibrator).split())  # repr breaks long lines
     say(f"{names[type(calibrator).__name__]}: {text}")
     facts = {**calibrator.summary(), "fitted on": calibrator.data_fingerprint_}
-    _print_facts(facts if floor is None else {**facts, "floor": f"{floor} of probabilities"})
+    if floor is not None:
+        facts["floor"] = f"{floor} of probabilities"
+    if estimator is not None:
+        facts["accuracy of new domains"] = estimator_sentence(estimator)
+    _print_facts(facts)
     selection = calibrator.provenance_
     if selection is not None:
         for line in replace(selection, table=selection.table.replace({"method": names})).lines():
