@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.stats
 
 import domaincal as dc
@@ -92,6 +93,33 @@ def test_best_mixture_is_that_of_a_search_over_the_simplex():
     ]
     assert smallest <= min(others) + 1e-6
     assert smallest >= min(others) - 0.06  # a step of the search changes d by 0.05 at most
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_best_mixture_is_that_of_one_program_with_all_thresholds(ties):
+    known, codes, new = three_domains(seed=2)
+    if ties:
+        known, new = (z[np.arange(len(z)) // 4 * 4] for z in (known, new))
+        new[::8], known[::20] = 0.0, 0.0
+    grid = np.array([0.5, 1.0, 3.0])
+    rows = []
+    for a, b in combinations(grid, 2):
+        gaps, new_gaps = (np.abs(confidence(z, a) - confidence(z, b)) for z in (known, new))
+        for t in np.concatenate([gaps, new_gaps]):
+            rows.append(
+                [*((gaps[codes == k] <= t).mean() for k in range(3)), (new_gaps <= t).mean()]
+            )
+    shares = np.array(rows)
+    limit = np.full((len(rows), 1), -1.0)
+    program = scipy.optimize.linprog(
+        [0, 0, 0, 1],
+        A_ub=np.block([[shares[:, :3], limit], [-shares[:, :3], limit]]),
+        b_ub=np.concatenate([shares[:, 3], -shares[:, 3]]),
+        A_eq=[[1, 1, 1, 0]],
+        b_eq=[1],
+    )
+    smallest = GapSamples.from_rows(known, codes, new, grid).best_mixture()[1]
+    assert smallest == pytest.approx(program.fun, abs=3e-6)
 
 
 def test_mixture_of_known_domains_is_found():
