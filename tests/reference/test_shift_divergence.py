@@ -105,10 +105,10 @@ def test_best_mixture_is_that_of_one_program_with_all_thresholds(ties):
     rows = []
     for a, b in combinations(grid, 2):
         gaps, new_gaps = (np.abs(confidence(z, a) - confidence(z, b)) for z in (known, new))
-        for t in np.concatenate([gaps, new_gaps]):
-            rows.append(
-                [*((gaps[codes == k] <= t).mean() for k in range(3)), (new_gaps <= t).mean()]
-            )
+        rows += [
+            [*((gaps[codes == k] <= t).mean() for k in range(3)), (new_gaps <= t).mean()]
+            for t in np.concatenate([gaps, new_gaps])
+        ]
     shares = np.array(rows)
     limit = np.full((len(rows), 1), -1.0)
     program = scipy.optimize.linprog(
@@ -120,6 +120,14 @@ def test_best_mixture_is_that_of_one_program_with_all_thresholds(ties):
     )
     smallest = GapSamples.from_rows(known, codes, new, grid).best_mixture()[1]
     assert smallest == pytest.approx(program.fun, abs=3e-6)
+
+
+def test_equal_rows_have_no_divergence():
+    rows = np.tile([[1.0, 0.0]], (10, 1))
+    codes = np.repeat([0, 1], 5)
+    samples = GapSamples.from_rows(rows, codes, rows, np.array([1.0, 2.0]))
+    assert samples.best_mixture()[1] == pytest.approx(0.0, abs=1e-12)
+    assert samples.unexplained_part() == 0.0
 
 
 def test_mixture_of_known_domains_is_found():
