@@ -1,5 +1,8 @@
 """Options, notes and errors of the functions about the distance of new domains."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -223,3 +226,10 @@ def test_features_that_are_not_finite_are_named(rows):
     x[:, 0] = np.nan
     with pytest.raises(InputError, match="features"):
         two_sample_distance(known, dc.CalibrationData(new.logits, features=x))
+
+
+def test_the_python_blocks_of_the_page_on_new_domains_run(capsys):
+    text = (Path(__file__).parents[2] / "docs/shift.md").read_text()
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "docs/shift.md", "exec"), {})
+    assert "The ECE of a new domain is at most" in capsys.readouterr().out

@@ -8,7 +8,7 @@ from domaincal.shift.certificate import (
     calibration_certificate,
     certificate_from_errors,
 )
-from domaincal.shift.covered_domains import CoveredDomains
+from domaincal.shift.covered_domains import CoveredDomains, domain_verdicts
 from domaincal.shift.divergence import Divergence, divergence
 from domaincal.shift.gap_histograms import GapHistograms
 from domaincal.shift.mixture_weights import mixture_distances, mixture_weights
@@ -25,6 +25,7 @@ __all__ = [
     "calibration_risk",
     "certificate_from_errors",
     "divergence",
+    "domain_verdicts",
     "mixture_distances",
     "mixture_weights",
     "risk_bound",

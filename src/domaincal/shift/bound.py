@@ -19,8 +19,8 @@ from domaincal.data import CalibrationData
 from domaincal.kernels import dispatch
 from domaincal.shift.divergence import check_grid, grid_confidences
 from domaincal.shift.gap_samples import GapSamples
-from domaincal.shift.mixture_weights import default_grid, new_domains
-from domaincal.shift.risk import labelled_domains
+from domaincal.shift.mixture_weights import default_grid
+from domaincal.shift.risk import labelled_domains, new_domains
 
 #: Columns of the table of :func:`risk_bound`, after ``domain`` and ``n``.
 TERMS = (

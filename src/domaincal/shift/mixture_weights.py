@@ -16,7 +16,7 @@ from domaincal.data import CalibrationData
 from domaincal.errors import InputError
 from domaincal.shift.divergence import GRID, check_grid
 from domaincal.shift.gap_samples import GapSamples
-from domaincal.shift.risk import domain_codes
+from domaincal.shift.risk import domain_codes, new_domains
 
 Method = Literal["divergence", "posterior", "means"]
 METHODS = ("divergence", "posterior", "means")
@@ -126,13 +126,6 @@ def mixture_distances(
 def default_grid(known: CalibrationData) -> FloatArray:
     """The default temperatures: multiples of the pooled temperature of the known domains."""
     return np.asarray(GRID * TemperatureScaling().fit(known).temperature_)
-
-
-def new_domains(new: CalibrationData) -> list[tuple[object, CalibrationData]]:
-    """Name and rows of each new domain; 0 is the name if there are no domains."""
-    if not isinstance(new, CalibrationData):
-        raise InputError(f"new must be a CalibrationData, got {type(new).__name__}.")
-    return [(0, new)] if new.domains is None else list(new.by_domain())
 
 
 def _mean_shares(known: CalibrationData, codes: IntArray, new: CalibrationData) -> list[FloatArray]:

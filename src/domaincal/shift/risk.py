@@ -152,6 +152,13 @@ def domain_codes(data: CalibrationData, needed_by: str) -> tuple[IntArray, Array
     return data.domain_codes
 
 
+def new_domains(new: CalibrationData) -> list[tuple[object, CalibrationData]]:
+    """Name and rows of each new domain; 0 is the name if there are no domains."""
+    if not isinstance(new, CalibrationData):
+        raise InputError(f"new must be a CalibrationData, got {type(new).__name__}.")
+    return [(0, new)] if new.domains is None else list(new.by_domain())
+
+
 def _confidences(logits: Array, temperature: ArrayLike) -> FloatArray:
     beta = 1.0 / np.atleast_1d(np.asarray(temperature, np.float64))
     return host_array(confidences_at(logits, beta))
