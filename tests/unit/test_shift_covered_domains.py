@@ -207,6 +207,12 @@ def test_wrong_arguments_are_named():
     other = GapHistograms.from_rows(logits[:5], np.zeros(5, np.int64), 1, 2.0)
     with pytest.raises(InputError, match=r"at T = 2, but .* at T = 1\.5"):
         covered.judge(other, [5])
+    with pytest.raises(InputError, match="codes must be 5 numbers from 0 to 0"):
+        GapHistograms.from_rows(logits[:5], np.arange(5), 1, 1.5)
+    with pytest.raises(InputError, match="codes must be 5 numbers"):
+        GapHistograms.from_rows(logits[:5], np.arange(4), 4, 1.5)
+    with pytest.raises(InputError, match="temperature must be a number > 0"):
+        GapHistograms.from_rows(logits[:5], np.arange(5), 5, 0.0)
     with pytest.raises(InputError, match="domain 3 of 4 has no rows"):
         CoveredDomains.fit(logits, codes, 4, TEMPERATURE, np.random.default_rng(0))
 

@@ -24,7 +24,7 @@ from domaincal.shift.gap_histograms import (
     cumulated_shares,
     gap_bins,
 )
-from domaincal.shift.risk import domain_codes, new_domains
+from domaincal.shift.risk import labelled_domains, new_domains
 
 INSIDE, EDGE, OUTSIDE, UNKNOWN = "inside", "edge", "outside", "unknown"
 
@@ -316,7 +316,7 @@ def domain_verdicts(
     0  domain-03  500  inside
     1  domain-12  500  inside
     """
-    codes, names = domain_codes(known, "domain_verdicts")
+    codes, names, _ = labelled_domains(known, "domain_verdicts")
     temperature = TemperatureScaling().fit(known).temperature_
     random = check_random_state(random_state)
     covered = CoveredDomains.fit(known.logits, codes, len(names), temperature, random)

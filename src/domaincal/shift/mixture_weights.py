@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import scipy.optimize
 
+from domaincal._tensors import host_array
 from domaincal._typing import ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_option
 from domaincal.calibrators.mixture.shift_weighted import ShiftWeightedScaling
@@ -125,6 +126,11 @@ def mixture_distances(
 
 def default_grid(known: CalibrationData) -> FloatArray:
     """The default temperatures: multiples of the pooled temperature of the known domains."""
+    if known.labels is None:
+        raise InputError(
+            "the default temperatures are multiples of the pooled one, which needs the labels of "
+            "the known domains; pass CalibrationData(..., labels=...), or temperatures=..."
+        )
     return np.asarray(GRID * TemperatureScaling().fit(known).temperature_)
 
 
@@ -132,7 +138,7 @@ def _mean_shares(known: CalibrationData, codes: IntArray, new: CalibrationData) 
     """Shares by least squares of the standardised means of the features."""
     if known.features is None or new.features is None:
         raise InputError("method='means' needs features; pass CalibrationData(..., features=...).")
-    x = np.asarray(known.features, np.float64)
+    x = host_array(known.features).astype(np.float64)
     scale = x.std(axis=0)
     scale[scale == 0] = np.inf
     n = np.bincount(codes)
@@ -140,7 +146,7 @@ def _mean_shares(known: CalibrationData, codes: IntArray, new: CalibrationData) 
     design = np.vstack([means, np.full(len(n), _SUM_WEIGHT)])
     shares = []
     for _, rows in new_domains(new):
-        target = (np.asarray(rows.features, np.float64) / scale).mean(axis=0)
+        target = (host_array(rows.features).astype(np.float64) / scale).mean(axis=0)
         found = scipy.optimize.nnls(design, np.append(target, _SUM_WEIGHT))[0]
         shares.append(found / found.sum())
     return shares

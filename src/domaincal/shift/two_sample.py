@@ -10,6 +10,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from domaincal._tensors import host_array
 from domaincal._typing import FloatArray
 from domaincal._validation import check_count, check_finite_features, check_random_state
 from domaincal.data import CalibrationData
@@ -77,9 +78,9 @@ def two_sample_distance(
         if min(len(rows), len(known)) >= MINIMUM_ROWS:
             size = min(len(rows), len(known), max_rows)
             samples = [
-                np.asarray(data.features[np.sort(random.permutation(len(data))[:size])], np.float64)
-                for data in (known, rows)
-                if data.features is not None
+                host_array(x[np.sort(random.permutation(len(x))[:size])]).astype(np.float64)
+                for x in (known.features, rows.features)
+                if x is not None
             ]
             for sample in samples:
                 check_finite_features(sample)
