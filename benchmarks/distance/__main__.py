@@ -36,7 +36,7 @@ def main() -> None:
     rows = options.out / "rows"
     with handle_warnings(lambda message, category: None):
         synthetic = synthetic_bounds()
-        measured = [measure_cell(cell, options.data, rows) for cell in track(cells, "cells")]
+        measured = [measure_cell(cell, options.data, rows) for cell in track(cells, "measuring")]
         covered = pd.concat(
             [exchangeable_coverage(data, seed, options.data, rows)
              for data in DATA_SETS for seed in SEEDS]

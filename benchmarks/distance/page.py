@@ -49,7 +49,8 @@ def write_page(
         "## Does distance tell the calibration error?\n",
         "Spearman's rank correlation of each distance with the excess ECE of the same OOD domains, "
         "all rows; mean over the partitions and seeds, and its standard error. 1: the furthest "
-        "domain has the largest error.\n",
+        "domain has the largest error. Grid of the first two: 9 temperatures, 1/4 to 4 times the "
+        "pooled one.\n",
         _markdown(_correlation_table(domains)),
         "## Does the verdict tell it?\n",
         f"Verdicts on batches of n rows ({SIZES[20]} for each domain, or all its rows). worse: the "

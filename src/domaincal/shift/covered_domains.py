@@ -77,8 +77,8 @@ class CoveredDomains:
     sizes : array of shape (n_sizes,)
         Numbers of rows of the batches of left-out domains.
     left_out : array of shape (n_sizes, n_left_out, 8)
-        Distances of the batches of each left-out domain. Domains with fewer rows than the largest
-        size are not left out, nor are more than 100 domains.
+        Distances of the batches of each left-out domain. Domains with less than half the rows of
+        the largest size are not left out, nor are more than 100 domains.
 
     Examples
     --------
@@ -134,7 +134,8 @@ class CoveredDomains:
         sizes = np.array([*(size for size in BATCHES if size < largest), largest])
         chosen = np.empty(0, np.int64)
         if n_domains >= MINIMUM_DOMAINS:
-            chosen = np.flatnonzero(n_rows >= largest)
+            # A domain with fewer rows than a batch gives all its rows.
+            chosen = np.flatnonzero(n_rows >= largest / 2)
             n_chosen = min(len(chosen), _MOST_LEFT_OUT)
             chosen = np.sort(random.choice(chosen, n_chosen, replace=False))
         known = gaps.distributions()
