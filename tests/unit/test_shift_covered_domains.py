@@ -5,7 +5,7 @@ import pytest
 
 import domaincal as dc
 from domaincal.errors import InputError
-from domaincal.shift import CoveredDomains, GapHistograms
+from domaincal.shift import CoveredDomains, GapHistograms, domain_verdicts
 from domaincal.shift.gap_histograms import BIN_EDGES, PAIRS
 
 TEMPERATURE = 1.5
@@ -207,5 +207,25 @@ def test_wrong_arguments_are_named():
     other = GapHistograms.from_rows(logits[:5], np.zeros(5, np.int64), 1, 2.0)
     with pytest.raises(InputError, match=r"at T = 2, but .* at T = 1\.5"):
         covered.judge(other, [5])
+    with pytest.raises(InputError, match="codes must be 5 numbers from 0 to 0"):
+        GapHistograms.from_rows(logits[:5], np.arange(5), 1, 1.5)
+    with pytest.raises(InputError, match="codes must be 5 numbers"):
+        GapHistograms.from_rows(logits[:5], np.arange(4), 4, 1.5)
+    with pytest.raises(InputError, match="temperature must be a number > 0"):
+        GapHistograms.from_rows(logits[:5], np.arange(5), 5, 0.0)
     with pytest.raises(InputError, match="domain 3 of 4 has no rows"):
         CoveredDomains.fit(logits, codes, 4, TEMPERATURE, np.random.default_rng(0))
+
+
+def test_verdicts_of_data_are_those_of_its_batches():
+    data, _ = dc.make_multi_domain(12, 150, random_state=0)
+    known, new = dc.split_domains(data, ["domain-03", "domain-07"])
+    table = domain_verdicts(known, new, random_state=5)
+    codes, names = known.domain_codes
+    t = dc.TemperatureScaling().fit(known).temperature_
+    covered = CoveredDomains.fit(known.logits, codes, len(names), t, np.random.default_rng(5))
+    gaps = GapHistograms.from_rows(new.logits, new.domain_codes[0], 2, t)
+    expected = covered.judge(gaps, gaps.n)
+    assert table["domain"].tolist() == ["domain-03", "domain-07"]
+    assert table["n"].tolist() == [150, 150]
+    assert table[expected.columns].equals(expected)

@@ -10,7 +10,10 @@ import pandas as pd
 
 from domaincal._tensors import host_array
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
+from domaincal._validation import check_random_state
 from domaincal.calibrators.batch.batch_training import BATCHES
+from domaincal.calibrators.temperature import TemperatureScaling
+from domaincal.data import CalibrationData
 from domaincal.errors import InputError
 from domaincal.kernels import dispatch
 from domaincal.shift.gap_histograms import (
@@ -21,6 +24,7 @@ from domaincal.shift.gap_histograms import (
     cumulated_shares,
     gap_bins,
 )
+from domaincal.shift.risk import labelled_domains, new_domains
 
 INSIDE, EDGE, OUTSIDE, UNKNOWN = "inside", "edge", "outside", "unknown"
 
@@ -73,8 +77,8 @@ class CoveredDomains:
     sizes : array of shape (n_sizes,)
         Numbers of rows of the batches of left-out domains.
     left_out : array of shape (n_sizes, n_left_out, 8)
-        Distances of the batches of each left-out domain. Domains with fewer rows than the largest
-        size are not left out, nor are more than 100 domains.
+        Distances of the batches of each left-out domain. Domains with less than half the rows of
+        the largest size are not left out, nor are more than 100 domains.
 
     Examples
     --------
@@ -130,7 +134,8 @@ class CoveredDomains:
         sizes = np.array([*(size for size in BATCHES if size < largest), largest])
         chosen = np.empty(0, np.int64)
         if n_domains >= MINIMUM_DOMAINS:
-            chosen = np.flatnonzero(n_rows >= largest)
+            # A domain with fewer rows than a batch gives all its rows.
+            chosen = np.flatnonzero(n_rows >= largest / 2)
             n_chosen = min(len(chosen), _MOST_LEFT_OUT)
             chosen = np.sort(random.choice(chosen, n_chosen, replace=False))
         known = gaps.distributions()
@@ -278,6 +283,53 @@ class CoveredDomains:
         if not enough:
             reason += f" {n_left_out} InD domains are few to compare with."
         return reason
+
+
+def domain_verdicts(
+    known: CalibrationData, new: CalibrationData, *, random_state: int = 0
+) -> pd.DataFrame:
+    """Verdict on each new domain: whether it is inside of what the known domains cover.
+
+    :class:`CoveredDomains` describes the rule. It is fitted to ``known`` at its pooled temperature.
+
+    Parameters
+    ----------
+    known : CalibrationData
+        Rows of the InD domains, with labels.
+    new : CalibrationData
+        Rows of the new domains; labels are not used. Without domains, all rows are one domain.
+    random_state : int, default 0
+        Seed of the batches of left-out domains.
+
+    Returns
+    -------
+    DataFrame
+        One row for each new domain: ``domain``, ``n`` and the columns of
+        :meth:`CoveredDomains.judge`.
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> data, _ = dc.make_multi_domain(n_domains=20, random_state=0)
+    >>> known, new = dc.split_domains(data, ["domain-03", "domain-12"])
+    >>> domain_verdicts(known, new)[["domain", "n", "verdict"]]
+          domain    n verdict
+    0  domain-03  500  inside
+    1  domain-12  500  inside
+    """
+    codes, names, _ = labelled_domains(known, "domain_verdicts")
+    temperature = TemperatureScaling().fit(known).temperature_
+    random = check_random_state(random_state)
+    covered = CoveredDomains.fit(known.logits, codes, len(names), temperature, random)
+    tables = []
+    for name, rows in new_domains(new):
+        one_batch = np.zeros(len(rows), np.int64)
+        gaps = GapHistograms.from_rows(rows.logits, one_batch, 1, temperature)
+        table = covered.judge(gaps, gaps.n)
+        table.insert(0, "domain", [name])
+        table.insert(1, "n", len(rows))
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
 
 
 def nearest_distances(batches: FloatArray, known: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from domaincal._tensors import host_array
 from domaincal._typing import Array, FloatArray, IntArray
-from domaincal._validation import non_finite_logits_error
+from domaincal._validation import check_logits, check_number, non_finite_logits_error
 from domaincal.errors import InputError
 from domaincal.kernels import dispatch
 from domaincal.statistics.blocks import Workers, row_blocks
@@ -71,6 +71,13 @@ class GapHistograms:
 
         The rows are read block by block. An array of shape (n_batches, 6, 50) is made.
         """
+        logits = check_logits(logits)
+        check_number(temperature, "temperature", low=0.0, high=np.inf)
+        if codes.shape != (len(logits),) or codes.min() < 0 or codes.max() >= n_batches:
+            raise InputError(
+                f"codes must be {len(logits)} numbers from 0 to {n_batches - 1}, the batch of each "
+                f"row, got shape {codes.shape} and values up to {codes.max(initial=0)}."
+            )
         compiled = dispatch.use_compiled(logits.size)
 
         def block_counts(block: slice) -> FloatArray:
