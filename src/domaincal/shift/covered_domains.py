@@ -264,24 +264,24 @@ class CoveredDomains:
             return "There are no rows."
         if verdict == UNKNOWN:
             return (
-                f"{n_domains} InD domain{'s' * (n_domains > 1)}, but at least {MINIMUM_DOMAINS} "
+                f"{n_domains} known domain{'s' * (n_domains > 1)}, but at least {MINIMUM_DOMAINS} "
                 "are needed to know how far domains are from each other."
             )
         n_left_out = self.left_out.shape[1]
         enough = n_left_out >= ENOUGH_DOMAINS
         most = f"90% of {n_left_out}" if enough else f"all {n_left_out}"
-        nearest = f"Its distance to the nearest InD domain is {distance:.2f}"
+        nearest = f"Its distance to the nearest known domain is {distance:.2f}"
         reason = {
-            INSIDE: f"{nearest}; {most} left-out InD domains are within {inside:.2f} of another.",
-            EDGE: f"{nearest}; {most} left-out InD domains are within {inside:.2f} of another, and "
-            f"the furthest is {farthest:.2f} away.",
-            OUTSIDE: f"{nearest}; all {n_left_out} left-out InD domains are within {farthest:.2f} "
-            "of another.",
+            INSIDE: f"{nearest}; {most} known domains are within {inside:.2f} of another one.",
+            EDGE: f"{nearest}; {most} known domains are within {inside:.2f} of another one, and the "
+            f"furthest is {farthest:.2f} away.",
+            OUTSIDE: f"{nearest}; all {n_left_out} known domains are within {farthest:.2f} of "
+            "another one.",
         }[verdict]
         if verdict == INSIDE and coarse:
             reason += f" With {n:.0f} row{'s' * (n != 1)}, only large differences would show."
         if not enough:
-            reason += f" {n_left_out} InD domains are few to compare with."
+            reason += f" {n_left_out} known domains are few to compare with."
         return reason
 
 

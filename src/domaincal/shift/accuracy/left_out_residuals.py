@@ -39,10 +39,10 @@ class LeftOutResiduals:
         """Half the length of the interval of a batch of n rows; infinite with too few domains.
 
         The estimate for a new domain is off by at most this with the probability ``coverage``, if
-        the new domain is exchangeable with the ones of the fit: hierarchical conformal prediction,
-        in which each domain of the fit, and the new one, have the same weight 1 / (n_domains + 1),
-        spread over the batches of the domain. Between two sizes, the width is interpolated in the
-        logarithm of n; outside, the nearest size counts.
+        the new domain is exchangeable with the ones of the fit. With one batch of each domain, this
+        is conformal prediction: the width is the ``ceil(coverage * (n_domains + 1))``-th smallest
+        absolute residual. It is averaged over the draws, so that chance decides less. Between two
+        sizes, the width is interpolated in the logarithm of n; outside, the nearest size counts.
 
         Examples
         --------
@@ -53,24 +53,11 @@ class LeftOutResiduals:
         >>> errors.half_width(np.array([50.0]), 0.99).tolist()
         [inf]
         """
-        n_sizes, n_domains, n_draws = self.values.shape
-        rank = smallest_rank(n_domains * n_draws, coverage, weight=(n_domains + 1) * n_draws)
-        if rank is None:
+        if self.n_domains < needed_domains(coverage):
             return np.full(len(n), np.inf)
-        widths = np.sort(np.abs(self.values).reshape(n_sizes, -1), axis=1)[:, rank - 1]
+        rank = math.ceil(coverage * (self.n_domains + 1) - 1e-9)  # 0.9 * 10 is not above 9
+        widths = np.sort(np.abs(self.values), axis=1)[:, rank - 1].mean(axis=1)
         return np.asarray(np.interp(np.log(n), np.log(self.sizes), widths))
-
-
-def smallest_rank(n_values: int, coverage: float, *, weight: int) -> int | None:
-    """Rank of the smallest value that has ``coverage`` of the weight at or below it, or None.
-
-    Examples
-    --------
-    >>> smallest_rank(9, 0.9, weight=10), smallest_rank(8, 0.9, weight=9)
-    (9, None)
-    """
-    rank = math.ceil(coverage * weight - 1e-9)  # 0.9 * 10 is not above 9
-    return rank if rank <= n_values else None
 
 
 def needed_domains(coverage: float) -> int:
