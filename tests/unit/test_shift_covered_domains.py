@@ -123,7 +123,7 @@ def test_few_domains_are_said_to_be_few():
     logits, _ = domains()
     gaps = one_batch(logits[:50])
     five = fitted(5).judge(gaps, gaps.n)
-    assert five["reason"][0].endswith("5 InD domains are few to compare with.")
+    assert five["reason"][0].endswith("5 known domains are few to compare with.")
     two = fitted(2).judge(gaps, gaps.n)
     assert two["verdict"][0] == "unknown"
     assert two["reason"][0].startswith("2 InD domains, but at least 3 are needed")

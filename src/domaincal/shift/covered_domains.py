@@ -273,8 +273,8 @@ class CoveredDomains:
         nearest = f"Its distance to the nearest known domain is {distance:.2f}"
         reason = {
             INSIDE: f"{nearest}; {most} known domains are within {inside:.2f} of another one.",
-            EDGE: f"{nearest}; {most} known domains are within {inside:.2f} of another one, and the "
-            f"furthest is {farthest:.2f} away.",
+            EDGE: f"{nearest}; {most} known domains are within {inside:.2f} of another one, and "
+            f"the furthest is {farthest:.2f} away.",
             OUTSIDE: f"{nearest}; all {n_left_out} known domains are within {farthest:.2f} of "
             "another one.",
         }[verdict]
