@@ -126,7 +126,7 @@ def test_few_domains_are_said_to_be_few():
     assert five["reason"][0].endswith("5 known domains are few to compare with.")
     two = fitted(2).judge(gaps, gaps.n)
     assert two["verdict"][0] == "unknown"
-    assert two["reason"][0].startswith("2 InD domains, but at least 3 are needed")
+    assert two["reason"][0].startswith("2 known domains, but at least 3 are needed")
 
 
 def test_a_batch_without_rows_is_unknown():
