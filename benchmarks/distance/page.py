@@ -65,7 +65,7 @@ def write_page(
         "domains whose ECE is at most the limit. Random draws: the InD domains "
         f"({', '.join(f'{n} for {data}' for data, n in N_SEEN.items())}) are drawn from all "
         f"domains, {N_DRAWS} draws for each seed, all rows; these are exchangeable with the "
-        "others.\n",
+        "others. On Digits-C, the batch method is fitted with seed 0 only, for its many fits.\n",
         _markdown(_certificate_table(certificates, covered)),
     ]
     above = page.read_text().split(MARK)[0] if page.exists() else "# Distance\n\n"
