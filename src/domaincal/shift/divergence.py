@@ -29,6 +29,11 @@ class Divergence:
         T and T' at which it occurs.
     threshold : float
         The gap t at which it occurs.
+
+    Examples
+    --------
+    >>> divergence([[0.0, 0.0]], [[4.0, 0.0]], [1.0, 2.0])
+    Divergence(value=1.0, temperatures=(1.0, 2.0), threshold=0.0)
     """
 
     value: float
