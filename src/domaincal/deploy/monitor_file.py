@@ -29,7 +29,7 @@ _MOST_ROWS = 2.0**53
 
 
 def save_monitor(
-    estimator: ConfidenceEstimator,
+    layout: MonitoredSums,
     memory: SlidingWindow | Forgetting,
     parts: Mapping[Any, Parts],
     path: str | os.PathLike[str],
@@ -40,10 +40,10 @@ def save_monitor(
         **memory.parameters(),
         "domains": list(parts),
         "n_parts": np.array([len(of_domain) for of_domain in parts.values()], np.int64),
-        "sums": np.array(sums).reshape(len(sums), -1),
+        "sums": np.array(sums, np.float64).reshape(len(sums), layout.width),
     }
-    sections = {ESTIMATOR_SECTION: estimator_section(estimator), SECTION: section}
-    save_calibrator(estimator.calibrator_, path, sections)
+    sections = {ESTIMATOR_SECTION: estimator_section(layout.estimator), SECTION: section}
+    save_calibrator(layout.calibrator, path, sections)
 
 
 def load_monitor_parts(
@@ -94,7 +94,7 @@ def _checked_parts(
         and ((n_parts >= 1) & (n_parts <= memory.most_parts)).all()
         and isinstance(sums, np.ndarray)
         and sums.dtype == np.float64
-        and sums.shape == (int(n_parts.sum()), layout.width if len(names) else 0)
+        and sums.shape == (n_parts.sum(), layout.width)
     ):
         raise ValueError("parts or sums of a wrong shape")
     _check_sums(sums, layout)
@@ -107,8 +107,6 @@ def _checked_parts(
 
 def _check_sums(sums: FloatArray, layout: MonitoredSums) -> None:
     """Raise ValueError unless rows with weights of at most 1 can have these sums."""
-    if not len(sums):
-        return
     batch, gaps, confidences = layout.split(sums)
     n, squares = sums[:, N], sums[:, SQUARES]
     low, high = 1.0 - _ROUNDING, 1.0 + _ROUNDING

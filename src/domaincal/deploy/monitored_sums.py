@@ -106,26 +106,32 @@ class MonitoredSums:
         self, names: list[Any], sums: FloatArray, warn: Callable[[Any, str, type[Warning]], None]
     ) -> pd.DataFrame:
         """Table of :meth:`TemperatureMonitor.status`; ``warn`` gets the name of a batch, too."""
-        batch, gaps, confidences = self.split(sums)
+        batch, gaps, _ = self.split(sums)
         n = effective_n(sums)
         found = [
             self._prediction(name, row, n_rows, warn)
             for name, row, n_rows in zip(names, batch.statistics(), n, strict=True)
         ]
         log_t, error = np.array(found).reshape(-1, 2).T
-        x = np.zeros(len(log_t))
-        if self._half_range:
-            x = (log_t - self._middle) / self._half_range
-        shares = chebvander(x, _N_POINTS - 1) @ self._from_points
-        accuracy = (shares * confidences).sum(axis=1) / sums[:, N]
+        accuracy = self.mean_confidences(sums, log_t)
         # Names in one column of objects: they can be integers and texts.
         column = np.empty(len(names), object)
         column[:] = names
-        table = self.estimator.table(column, n, np.clip(accuracy, 0.0, 1.0), gaps)
+        table = self.estimator.table(column, n, accuracy, gaps)
         table["n"] = np.rint(n).astype(np.int64)
         table.insert(2, "temperature", np.exp(log_t))
         table.insert(3, "temperature_error", error)
         return table
+
+    def mean_confidences(self, sums: FloatArray, log_temperatures: FloatArray) -> FloatArray:
+        """Mean confidence of each batch at a temperature between the limits of the calibrator."""
+        x = np.zeros(len(sums))
+        if self._half_range:
+            x = (log_temperatures - self._middle) / self._half_range
+        shares = chebvander(x, _N_POINTS - 1) @ self._from_points
+        confidences = self.split(sums)[2]
+        means = (shares * confidences).sum(axis=1) / sums[:, N]
+        return np.asarray(np.clip(means, 0.0, 1.0))
 
     def split(self, sums: FloatArray) -> tuple[BatchSums, GapHistograms, FloatArray]:
         """Sums and histograms of each batch, and its confidences at the 24 temperatures."""

@@ -145,13 +145,17 @@ class TemperatureMonitor:
             row += np.sum(self._parts[name], axis=0)
         return self._sums.table(names, sums, self._warn_once)
 
+    def parameters(self) -> dict[str, Any]:
+        """``window`` and ``half_life``, one of which is None."""
+        return self._memory.parameters()
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the monitor, with its estimator, to a ``.safetensors`` file.
 
         The file holds sums and names of domains, and no rows. :func:`domaincal.load` reads the
         calibrator of the estimator from it, :func:`domaincal.shift.load_estimator` the estimator.
         """
-        save_monitor(self.estimator, self._memory, self._parts, path)
+        save_monitor(self._sums, self._memory, self._parts, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TemperatureMonitor:
@@ -174,7 +178,7 @@ class TemperatureMonitor:
                 "monitors of different estimators cannot be added; make both with one estimator, "
                 "or with copies of one file."
             )
-        both = TemperatureMonitor(self.estimator, **self._memory.parameters())
+        both = TemperatureMonitor(self.estimator, **self.parameters())
         names = self._parts | other._parts
         both._parts = {
             name: merged(self._parts.get(name, ()), other._parts.get(name, ())) for name in names
