@@ -80,7 +80,7 @@ def test_rows_without_domains_are_one_domain():
     monitor = dc.TemperatureMonitor(fitted())
     monitor.update(NEW.logits, features=NEW.features)
     status = monitor.status()
-    assert status["domain"].tolist() == ["all rows"]
+    assert list(map(repr, status["domain"])) == ["'all rows'"]
     table = fitted().predict(NEW.logits, features=NEW.features)
     assert status["predicted_accuracy"][0] == pytest.approx(
         table["predicted_accuracy"][0], abs=1e-4
@@ -289,6 +289,14 @@ def test_a_warning_is_given_once_for_each_domain():
     assert names
     assert len(set(names)) == len(names)
     assert set(names) <= {f"domain '{name}'" for name in NEW.domain_names}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_update_does_not_change_the_arrays(order):
+    logits, features = (a.copy(order=order) for a in (NEW.logits, NEW.features))
+    dc.TemperatureMonitor(fitted()).update(logits, features=features)
+    assert np.array_equal(logits, NEW.logits)
+    assert np.array_equal(features, NEW.features)
 
 
 @pytest.mark.parametrize("broken", ["logits", "features"])

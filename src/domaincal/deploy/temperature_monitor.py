@@ -56,7 +56,7 @@ class TemperatureMonitor:
 
     Notes
     -----
-    A domain takes ``8 * (n_classes + 443)`` bytes for each of at most 21 parts of its window, or
+    A domain takes ``8 * (n_classes + 442)`` bytes for each of at most 21 parts of its window, or
     once with ``half_life``: 76 kB or 3.6 kB for 10 classes with features. The number of domains is
     not limited: each name that occurs is kept.
 
@@ -112,16 +112,16 @@ class TemperatureMonitor:
         """
         data = self.estimator._prediction_data(logits, features, domains)
         x = self._sums.features(data)
-        codes, names = np.zeros(len(data), np.int64), np.array([ALL_ROWS])
+        codes, names = np.zeros(len(data), np.int64), [ALL_ROWS]
         if data.domains is not None:
-            codes, names = data.domain_codes
+            codes, names = data.domain_codes[0], data.domain_codes[1].tolist()
         parts = dict(self._parts)
         row_bytes = 8 * (4 * data.logits.shape[1] + self._sums.width)
         for block in row_blocks(len(data), row_bytes, _BLOCK_BYTES):
             features_of_block = None if x is None else x[block]
             found, local = np.unique(codes[block], return_inverse=True)
-            keys = [names[k] if isinstance(names[k], str) else int(names[k]) for k in found]
-            self._add(parts, keys, data.logits[block], features_of_block, local)
+            found_names = [names[k] for k in found]
+            self._add(parts, found_names, data.logits[block], features_of_block, local)
         self._parts = parts
 
     def status(self) -> pd.DataFrame:
