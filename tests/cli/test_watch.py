@@ -35,7 +35,11 @@ def folder(tmp_path_factory):
     # In another order than the file, and than these numbers as texts.
     table["step"] = random.permutation(len(table))
     start = pd.Timestamp("2026-03-01T22:00:00+02:00")
-    table["time"] = [(start + pd.Timedelta(int(k), "min")).isoformat() for k in table["step"]]
+    zones = ["UTC", start.tz]
+    table["time"] = [
+        (start + pd.Timedelta(int(k), "min")).tz_convert(zones[k % 2]).isoformat()
+        for k in table["step"]
+    ]
     table["half"] = table["step"] // 120
     table.to_csv(folder / "new.csv", index=False)
     dc.write(new, folder / "new.npz")

@@ -102,9 +102,9 @@ def test_the_order_of_rows_that_all_count_changes_nothing():
     assert_same(watched(NEW[order], window=WIDE).status(), watched(NEW, window=WIDE).status())
 
 
-def test_forgotten_rows_count_with_weights_that_halve():
+@pytest.mark.parametrize("half_life", [4.0, 30.0])
+def test_forgotten_rows_count_with_weights_that_halve(half_life):
     rows = NEW[NEW.domains == "domain-05"]
-    half_life = 30.0
     weight = 0.5 ** (np.arange(len(rows))[::-1] / half_life)
     calibrator = fitted().calibrator_
     sums = RowStatistics.from_rows(
@@ -152,6 +152,14 @@ def test_a_domain_of_two_monitors_counts_both_windows_until_new_rows_come():
     assert_agrees(both.status(), rows[[*range(55, 75), *range(130, 150)]])
     both.update(rows[:20])
     assert_agrees(both.status(), rows[:20])
+
+
+def test_of_two_monitors_the_oldest_rows_of_each_are_dropped_first():
+    rows = NEW[NEW.domains == "domain-05"]
+    # The last five of each are five parts of two rows; before them are 15 parts of one row.
+    both = watched(rows[:75], window=20) + watched(rows[75:80], window=20)
+    both.update(rows[80:85])
+    assert_agrees(both.status(), rows[65:85])
 
 
 def test_only_like_monitors_are_added():
@@ -230,6 +238,17 @@ def test_a_forged_monitor_is_refused_or_gives_a_valid_status(memory, tmp_path):
         assert (status["temperature"] > 0).all(), what
         assert status["predicted_accuracy"].between(0, 1).all(), what
     assert n_refused > 50
+
+
+def test_a_domain_that_occurs_twice_is_refused(tmp_path):
+    path = tmp_path / "monitor.safetensors"
+    watched(NEW[:60]).save(path)
+    header, tensors = read_model(path)
+    names = header["sections"]["monitor"]["domains"]
+    names[1] = names[0]
+    write_model(path, header, tensors)
+    with pytest.raises(FileFormatError, match="a domain that occurs twice"):
+        dc.TemperatureMonitor.load(path)
 
 
 # Columns of the sums: rows, squared weights, values of the logits, then of the classes.
