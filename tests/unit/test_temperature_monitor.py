@@ -277,7 +277,7 @@ def test_the_memory_does_not_grow_with_the_number_of_rows(tmp_path):
     assert len(set(sizes)) == 1
 
 
-@pytest.mark.parametrize("ratio", [1.0, 10.0, 100.0])
+@pytest.mark.parametrize("ratio", [1.0, 10.0, 1e4])
 def test_confidences_between_the_stored_temperatures_are_interpolated(ratio):
     estimator = deepcopy(fitted())
     calibrator = estimator.calibrator_
@@ -285,13 +285,14 @@ def test_confidences_between_the_stored_temperatures_are_interpolated(ratio):
     middle = calibrator.batch_map_.log_pooled
     calibrator.batch_map_ = replace(calibrator.batch_map_, low=middle - reach, high=middle + reach)
     layout = MonitoredSums(estimator)
-    n = len(NEW)
+    logits, n = NEW.logits.copy(), len(NEW)
+    logits[:100, 1:] = 0.0  # equal margins are the most difficult
     each_row = np.arange(n)
-    sums = layout.of_rows(NEW.logits, NEW.features, each_row, n, np.ones(n))
+    sums = layout.of_rows(logits, NEW.features, each_row, n, np.ones(n))
     log_t = np.random.default_rng(0).uniform(middle - reach, middle + reach, n)
-    z = NEW.logits / np.exp(log_t)[:, None]
+    z = logits / np.exp(log_t)[:, None]
     expected = 1 / np.exp(z - z.max(axis=1, keepdims=True)).sum(axis=1)
-    np.testing.assert_allclose(layout.mean_confidences(sums, log_t), expected, atol=1e-5)
+    np.testing.assert_allclose(layout.mean_confidences(sums, log_t), expected, atol=1e-4)
 
 
 def test_a_warning_is_given_once_for_each_domain():

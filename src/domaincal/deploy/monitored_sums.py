@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,9 +26,9 @@ from domaincal.statistics.batch_sums import HISTOGRAM_EDGES, LOGIT_STATISTICS, B
 
 #: Columns of the number of rows, and of the sum of the squared weights of the rows.
 N, SQUARES = 0, 1
-# Temperatures at which confidences are summed. The mean confidence is a smooth function of log T:
-# between limits with the ratio 100, a polynomial through 24 Chebyshev points is exact to 1e-6.
-_N_POINTS = 24
+# Largest error of the interpolated confidence of a row, up to a small factor. That of the mean of
+# several rows is far smaller.
+_TOLERANCE = 1e-4
 # Values of the logits of a row in BatchSums; values of the features follow.
 _N_LOGIT_VALUES = 6
 
@@ -37,8 +38,9 @@ class MonitoredSums:
 
     The vectors of two parts of a batch can be added, and multiplied by a factor to forget. They
     hold the sums of the batch statistics of :class:`BatchTemperatureScaling`, the histograms that
-    the verdict compares, and the sums of the confidences at 24 temperatures between the limits of
-    the calibrator. The mean confidence at any other temperature is interpolated.
+    the verdict compares, and the sums of the confidences at some temperatures between the limits
+    of the calibrator (14 of them for 10 classes and limits with a ratio of 10). The mean
+    confidence at any other temperature is interpolated.
 
     Parameters
     ----------
@@ -53,16 +55,16 @@ class MonitoredSums:
         self._n_features = None if directions is None else len(directions.mean)
         n_values = _N_LOGIT_VALUES + n_statistics(directions) - len(LOGIT_STATISTICS)
         n_gaps = len(PAIRS) * (len(BIN_EDGES) - 1)
+        low, high = self.calibrator.batch_map_.low, self.calibrator.batch_map_.high
+        self._middle, self._half_range = (low + high) / 2.0, (high - low) / 2.0
+        points = chebpts1(_n_points(self._half_range, estimator.n_classes_))
+        self._betas = np.exp(-(self._middle + self._half_range * points))
+        self._from_points = np.linalg.inv(chebvander(points, len(points) - 1))
         lengths = (
-            1, 1, n_values, estimator.n_classes_, len(HISTOGRAM_EDGES) - 1, n_gaps, _N_POINTS
+            1, 1, n_values, estimator.n_classes_, len(HISTOGRAM_EDGES) - 1, n_gaps, len(points)
         )  # fmt: skip
         ends = np.cumsum(lengths)
         self._ends, self.width = ends[:-1], int(ends[-1])
-        low, high = self.calibrator.batch_map_.low, self.calibrator.batch_map_.high
-        self._middle, self._half_range = (low + high) / 2.0, (high - low) / 2.0
-        points = chebpts1(_N_POINTS)
-        self._betas = np.exp(-(self._middle + self._half_range * points))
-        self._from_points = np.linalg.inv(chebvander(points, _N_POINTS - 1))
 
     def features(self, data: CalibrationData) -> Array | None:
         """Checked features of rows; None if the calibrator uses none."""
@@ -128,13 +130,13 @@ class MonitoredSums:
         x = np.zeros(len(sums))
         if self._half_range:
             x = (log_temperatures - self._middle) / self._half_range
-        shares = chebvander(x, _N_POINTS - 1) @ self._from_points
+        shares = chebvander(x, len(self._betas) - 1) @ self._from_points
         confidences = self.split(sums)[2]
         means = (shares * confidences).sum(axis=1) / sums[:, N]
         return np.asarray(np.clip(means, 0.0, 1.0))
 
     def split(self, sums: FloatArray) -> tuple[BatchSums, GapHistograms, FloatArray]:
-        """Sums and histograms of each batch, and its confidences at the 24 temperatures."""
+        """Sums and histograms of each batch, and its confidences at the temperatures."""
         n, _, values, probabilities, histogram, gaps, confidences = np.split(
             sums, self._ends, axis=1
         )
@@ -146,7 +148,7 @@ class MonitoredSums:
         )
 
     def _confidences(self, z: Array) -> FloatArray:
-        """Confidence of each row at each of the temperatures, shape (24, n)."""
+        """Confidence of each row at each of the temperatures, shape (n_points, n)."""
         # Classes first: numpy adds a few long rows faster than many short ones.
         d = np.array(z.T, np.float64, order="C")
         d -= d.max(axis=0)
@@ -164,6 +166,26 @@ class MonitoredSums:
         with handle_warnings(lambda message, category: warn(name, message, category)):
             found = self.calibrator.batch_predictions(statistics[None], np.array([n]))
         return float(found.log_temperature[0]), float(found.log_error[0])
+
+
+def _n_points(half_range: float, n_classes: int) -> int:
+    """Number of Chebyshev points in an interval of log T.
+
+    As a function of log T, the confidence ``1 / (1 + sum_j exp(-margin_j / T))`` is analytic up to
+    a distance of ``atan(pi / log(n_classes - 1))`` from the real line, which is reached if all
+    margins are equal. The error of interpolation at n points falls as ``rho**-n`` with
+    ``log(rho) = asinh(distance / half_range)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [_n_points(np.log(ratio) / 2, 10) for ratio in (1.0, 10.0, 1000.0)]
+    [1, 14, 35]
+    """
+    if half_range <= 0.0:
+        return 1
+    distance = math.atan2(math.pi, math.log(n_classes - 1))
+    return 1 + math.ceil(-math.log(_TOLERANCE) / math.asinh(distance / half_range))
 
 
 def effective_n(sums: FloatArray) -> FloatArray:

@@ -56,9 +56,9 @@ class TemperatureMonitor:
 
     Notes
     -----
-    A domain takes ``8 * (n_classes + 442)`` bytes for each of at most 21 parts of its window, or
-    once with ``half_life``: 76 kB or 3.6 kB for 10 classes with features. The number of domains is
-    not limited: each name that occurs is kept.
+    A domain takes about ``8 * (n_classes + 440)`` bytes for each of at most 21 parts of its window,
+    or once with ``half_life``: 75 kB or 3.6 kB for 10 classes. The number of domains is not
+    limited: each name that occurs is kept.
 
     ``one + other`` counts the rows of two monitors with the same estimator and the same window or
     half-life. A domain that both have watched, such as one with two servers, counts the rows that
