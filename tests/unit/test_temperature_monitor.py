@@ -335,6 +335,8 @@ def test_wrong_rows_are_refused():
     monitor = dc.TemperatureMonitor(fitted())
     with pytest.raises(InputError, match="4 classes, but the fit had 5"):
         monitor.update(NEW.logits[:, :4], features=NEW.features)
+    with pytest.raises(InputError, match="update got a CalibrationData"):
+        monitor.update(NEW, domains=NEW.domains)
     with pytest.raises(InputError, match="TemperatureMonitor needs features"):
         monitor.update(NEW.logits)
     with pytest.raises(InputError, match="features"):

@@ -110,7 +110,7 @@ class TemperatureMonitor:
         domains : array of integers or strings, shape (n,), optional
             Where each row comes from. Without domains, all rows are one domain, ``"all rows"``.
         """
-        data = self.estimator._prediction_data(logits, features, domains)
+        data = self.estimator._prediction_data("update", logits, features, domains)
         x = self._sums.features(data)
         codes, names = np.zeros(len(data), np.int64), [ALL_ROWS]
         if data.domains is not None:
