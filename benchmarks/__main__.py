@@ -18,6 +18,7 @@ from benchmarks.problems import (
     APPENDS,
     BINNING,
     FILES,
+    MONITOR,
     MULTI_DOMAIN,
     TEMPERATURE,
     Problem,
@@ -30,6 +31,7 @@ LIBRARIES = {
     "BINNING": ("ours", "plain_numpy"),
     "FILES": ("plain_numpy", "ours"),
     "APPENDS": ("ours",),
+    "MONITOR": ("plain_numpy", "ours"),
 }
 PACKAGES = ("domaincal", "numpy", "numba", "scikit-learn", "probmetrics", "netcal", "torch")
 PLAIN_PASS = "plain pass"
@@ -46,7 +48,7 @@ def main() -> None:
     console.print(", ".join(f"{package} {version(package)}" for package in PACKAGES))
     kinds = {
         "TEMPERATURE": TEMPERATURE, "MULTI_DOMAIN": MULTI_DOMAIN, "ABLATION": ABLATION,
-        "BINNING": BINNING, "FILES": FILES, "APPENDS": APPENDS,
+        "BINNING": BINNING, "FILES": FILES, "APPENDS": APPENDS, "MONITOR": MONITOR,
     }  # fmt: skip
     for kind in sys.argv[1:] or kinds:
         for problem in kinds[kind]:
@@ -71,6 +73,8 @@ def _table(kind: str, problem: Problem, environment: dict[str, str]) -> Table:
         return _files_table(problem, data, results)
     if kind == "APPENDS":
         return _appends_table(problem, results)
+    if kind == "MONITOR":
+        return _monitor_table(problem, data, results)
     ours = results["domaincal"]["seconds"]
     table = _new_table(problem.name, "seconds", "times ours", "extra memory", "result")
     for entry, r in results.items():
@@ -112,6 +116,16 @@ def _appends_table(problem: Problem, results: dict) -> Table:
     for entry, r in results.items():
         table.add_row(entry, f"{1e3 * r['seconds']:.2f}", f"{r['seconds'] / first:.2f}")
     table.caption = "each append reaches the disk"
+    return table
+
+
+def _monitor_table(problem: Problem, data: dict[str, np.ndarray], results: dict) -> Table:
+    table = _new_table(problem.name, "microseconds a row", "plain passes", "extra memory")
+    for entry, r in results.items():
+        table.add_row(
+            entry, f"{1e6 * r['seconds'] / len(data['logits']):.2f}",
+            f"{r['seconds'] / results[PLAIN_PASS]['seconds']:.0f}", _bytes(r),
+        )  # fmt: skip
     return table
 
 

@@ -49,6 +49,22 @@ def domain_rows(n_features: int) -> Callable[[], dict[str, np.ndarray]]:
     return make
 
 
+def stream_rows() -> dict[str, np.ndarray]:
+    """20 domains x 2,500 rows x 10 classes, 64 features, all float32, in random order."""
+    rng = np.random.default_rng(0)
+    domains = rng.permutation(np.repeat(np.arange(20), 2500))
+    n = len(domains)
+    strength = np.linspace(0.5, 3.0, 20)[domains].astype(np.float32)
+    labels = rng.integers(0, 10, n)
+    logits = rng.normal(0, 2, size=(n, 10)).astype(np.float32)
+    logits[np.arange(n), labels] += rng.normal(3, 2, n).astype(np.float32)
+    features = rng.standard_normal((n, 64), dtype=np.float32) + 0.3 * strength[:, None]
+    return {
+        "logits": logits * strength[:, None], "labels": labels, "features": features,
+        "domains": domains,
+    }  # fmt: skip
+
+
 def confidence_rows() -> dict[str, np.ndarray]:
     """10 million confidences and hits."""
     rng = np.random.default_rng(0)
@@ -69,5 +85,8 @@ ABLATION = [
 FILES = [Problem("files of 155,000 rows x 200 classes, 512 features", domain_rows(512))]
 APPENDS = [
     Problem("append 100 rows x 10 classes to a store", temperature_rows(100, 10), repeats=50)
+]
+MONITOR = [
+    Problem("50,000 rows x 10 classes, 64 features, in blocks of 500", stream_rows, repeats=20)
 ]
 BINNING = [Problem("ECE of 10,000,000 rows, 15 bins", confidence_rows)]

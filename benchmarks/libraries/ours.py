@@ -110,3 +110,31 @@ def _appends(n_shards: int) -> tuple:
 
 
 APPENDS = {f"after {n} shards": _appends(n) for n in (10, 100, 2000)}
+
+
+def _monitor(*, every: int = 500, with_domains: bool = False, **memory: float) -> tuple:
+    """Watch a stream in blocks; the estimator is fitted before the clock starts."""
+    fitted = {}
+
+    def prepare(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        known = {name: values[:10_000] for name, values in data.items()}
+        fitted["estimator"] = dc.shift.ConfidenceEstimator().fit(dc.CalibrationData(**known))
+        return data
+
+    def watch(data: dict[str, np.ndarray]) -> float:
+        monitor = dc.TemperatureMonitor(fitted["estimator"], **memory)
+        for start in range(0, len(data["logits"]), every):
+            block = {name: data[name][start : start + every] for name in ("logits", "features")}
+            if with_domains:
+                block["domains"] = data["domains"][start : start + every]
+            monitor.update(**block)
+        return float(monitor.status()["predicted_accuracy"].mean())
+
+    return prepare, watch
+
+
+MONITOR = {
+    "window of 1,000 rows": _monitor(window=1000),
+    "the same, 20 domains": _monitor(window=1000, with_domains=True),
+    "half-life of 300 rows": _monitor(half_life=300),
+}

@@ -38,7 +38,10 @@ from .data import (
     split_halves as split_halves,
 )
 from .datasets import make_multi_domain as make_multi_domain
-from .deploy import CalibratedDomainClassifier as CalibratedDomainClassifier
+from .deploy import (
+    CalibratedDomainClassifier as CalibratedDomainClassifier,
+    TemperatureMonitor as TemperatureMonitor,
+)
 from .errors import (
     DomaincalError as DomaincalError,
     DomaincalWarning as DomaincalWarning,

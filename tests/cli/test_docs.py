@@ -14,7 +14,9 @@ from domaincal.calibrators.files.registry import METHODS
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md", "docs/experiments.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/command-line.md", "docs/experiments.md", "docs/monitor.md"]
+)
 def test_console_blocks_show_what_the_commands_print(page):
     done = subprocess.run(
         [sys.executable, ROOT / "tools/console_docs.py", ROOT / page], capture_output=True,

@@ -28,6 +28,12 @@ def test_the_blocks_of_the_page_on_scikit_learn_run(block, printed):
     exec(compile(block, "docs/scikit-learn.md", "exec"), {})
 
 
+@pytest.mark.parametrize(("block", "printed"), _blocks("docs/monitor.md"))
+def test_the_page_on_streams_prints_what_it_shows(block, printed, capsys):
+    exec(compile(block, "docs/monitor.md", "exec"), {})
+    assert capsys.readouterr().out == printed
+
+
 @pytest.fixture(scope="module")
 def patients(tmp_path_factory):
     """Folder with patients.csv."""

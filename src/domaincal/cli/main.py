@@ -19,6 +19,7 @@ from domaincal.cli.fit import fit
 from domaincal.cli.inspect import inspect
 from domaincal.cli.reproduce import reproduce
 from domaincal.cli.train import train
+from domaincal.cli.watch import watch
 from domaincal.errors import DomaincalError
 
 #: Exit status after Ctrl-C: 128 plus the number of the signal.
@@ -86,6 +87,7 @@ def main() -> None:
 
 
 for _verb in (
-    demo, inspect, convert, fit, apply, evaluate, estimate, train, extract, corrupt, reproduce,
+    demo, inspect, convert, fit, apply, evaluate, estimate, watch, train, extract, corrupt,
+    reproduce,
 ):  # fmt: skip
     main.add_command(_verb)

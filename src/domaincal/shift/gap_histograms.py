@@ -132,10 +132,13 @@ def gap_bins(logits: Array, temperature: float, *, compiled: bool = False) -> Ar
     return _BIN_OF_CELL[(gaps * _CELLS).astype(np.int64)]
 
 
-def count_bins(bins: Array, codes: IntArray, n_batches: int) -> FloatArray:
-    """Number of rows in each bin of each batch, shape (n_batches, 6, 50)."""
+def count_bins(
+    bins: Array, codes: IntArray, n_batches: int, weight: FloatArray | None = None
+) -> FloatArray:
+    """Number of rows, or their weight, in each bin of each batch, shape (n_batches, 6, 50)."""
     counts = [
-        np.bincount(codes * _N_BINS + of_pair, minlength=n_batches * _N_BINS) for of_pair in bins
+        np.bincount(codes * _N_BINS + of_pair, weight, minlength=n_batches * _N_BINS)
+        for of_pair in bins
     ]
     return np.stack(counts).reshape(len(bins), n_batches, _N_BINS).swapaxes(0, 1).astype(np.float64)
 
@@ -144,4 +147,4 @@ def cumulated_shares(counts: FloatArray) -> FloatArray:
     """Distribution functions of the gaps of each batch, one after the other."""
     with np.errstate(invalid="ignore"):
         shares = counts.cumsum(axis=2) / counts.sum(axis=2, keepdims=True)
-    return np.asarray(shares.reshape(len(counts), -1))
+    return np.asarray(shares.reshape(len(counts), counts.shape[1] * counts.shape[2]))

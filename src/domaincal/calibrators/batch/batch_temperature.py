@@ -243,9 +243,22 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
             if x is not None:
                 check_finite_features(x)
             raise non_finite_logits_error(logits)
+        found = self.batch_predictions(statistics, n)
+        return np.exp(found.log_temperature), found.log_error
+
+    def batch_predictions(self, statistics: FloatArray, n: FloatArray) -> BatchPredictions:
+        """Predictions from the statistics of batches; warns of batches unlike those of the fit.
+
+        Parameters
+        ----------
+        statistics : array of shape (n_batches, n_statistics)
+            :meth:`domaincal.statistics.batch_sums.BatchSums.statistics`.
+        n : array of shape (n_batches,)
+            Number of rows of each batch.
+        """
         found = self.batch_map_.predict(statistics, n)
         self._warn_of_unlike_rows(found, n, self.batch_map_.diversity(statistics, n))
-        return np.exp(found.log_temperature), found.log_error
+        return found
 
     def _warn_of_unlike_rows(
         self, found: BatchPredictions, n: FloatArray, diversity: FloatArray

@@ -153,7 +153,7 @@ class AccuracyEstimator(BaseEstimator, ABC):
             interval from 0 to 1.
         """
         check_is_fitted(self)
-        data = self._prediction_data(logits, features, domains)
+        data = self._prediction_data("predict", logits, features, domains)
         codes, names = _codes(data)
         n = np.bincount(codes, minlength=len(names)).astype(np.float64)
         predicted = np.clip(self._estimates(data, codes, len(names)), 0.0, 1.0)
@@ -222,10 +222,12 @@ class AccuracyEstimator(BaseEstimator, ABC):
             f"{needed_domains(self.coverage)} labelled domains, and the fit had {self.n_domains_}."
         )
 
-    def _prediction_data(self, logits: Any, features: Any, domains: Any) -> CalibrationData:
-        """Checked rows of a prediction, with the features in the order of the fit."""
-        inputs = unpack_arguments("predict", logits, features=features, domains=domains)
-        data = _as_data("predict", logits, None, features, domains)
+    def _prediction_data(
+        self, method: str, logits: Any, features: Any, domains: Any
+    ) -> CalibrationData:
+        """Checked rows of a call of ``method``, with the features in the order of the fit."""
+        inputs = unpack_arguments(method, logits, features=features, domains=domains)
+        data = _as_data(method, logits, None, features, domains)
         if data.logits.shape[1] != self.n_classes_:
             raise InputError(
                 f"logits have {data.logits.shape[1]} classes, but the fit had {self.n_classes_}; "
