@@ -63,6 +63,12 @@ class AccuracyEstimator(BaseEstimator, ABC):
         Number of classes.
     class_names_, feature_columns_ : tuple of str or None
         Names of the classes and of the features, if the data of the fit had names.
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> isinstance(dc.shift.DifferenceOfConfidences(), dc.shift.AccuracyEstimator)
+    True
     """
 
     # Batches of each size that are drawn from a left-out domain.

@@ -88,6 +88,11 @@ def load_estimator(path: str | os.PathLike[str]) -> ConfidenceEstimator:
     Returns
     -------
     ConfidenceEstimator
+
+    Examples
+    --------
+    >>> import domaincal as dc
+    >>> table = dc.shift.load_estimator("model.safetensors").predict(data)  # doctest: +SKIP
     """
     calibrator, sections = load_with_sections(path)
     if SECTION not in sections:
