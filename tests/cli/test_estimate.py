@@ -53,9 +53,11 @@ def test_the_table_and_the_sentences(folder, table):
     out = " ".join(run("estimate", folder / "model.safetensors", folder / "new.npz").stdout.split())
     worst = table.iloc[0]
     assert f"Lowest: in {worst['domain']}, about {100 * worst['predicted_accuracy']:.0f} of" in out
+    by_domain = pd.Series(KNOWN.logits.argmax(axis=1) == KNOWN.labels).groupby(KNOWN.domains).mean()
+    low, high = 100 * by_domain.min(), 100 * by_domain.max()
+    assert f"In the 10 domains of the fit, it is {low:.0f} to {high:.0f}." in out
     assert f"{100 * worst['low']:.1f}" in out
-    assert "for 90% of new domains, if they are of the same kind as the 10 of the fit" in out
-    assert "histograms that the model file holds" in out
+    assert "for 90% of new domains, if they are like further draws of the 10 of the fit" in out
 
 
 def test_the_gate_compares_the_lowest_limit(folder):
@@ -67,9 +69,9 @@ def test_the_gate_compares_the_lowest_limit(folder):
     assert failed["holds"] is False
     assert failed["low"] == low
     out = run("estimate", model, new, "--fail-below", "99%", code=3).stdout
-    assert "gate fails" in out
+    assert "gate fails: low is below 99.0% in 2 of 2 domains" in " ".join(out.split())
     assert "99.0%" in out
-    run("estimate", model, new, "--fail-below", "99", code=2)
+    assert "write 0.99 or 99%" in run("estimate", model, new, "--fail-below", "99", code=2).stderr
 
 
 def test_the_data_need_what_apply_needs(folder, tmp_path):
@@ -116,7 +118,21 @@ def test_scores_unlike_all_others_are_outside(folder, tmp_path):
     far = dc.CalibrationData(20.0 * np.asarray(NEW.logits), domains=NEW.domains)
     dc.write(far, tmp_path / "far.npz")
     out = " ".join(run("estimate", folder / "ts.safetensors", tmp_path / "far.npz").stdout.split())
-    assert "do not rely on the estimate (2 of 2)" in out
+    assert "do not rely on the prediction (2 of 2 domains)" in out
+    assert "by the histograms in the model file" in out
+    # No interval holds so far away, and no gate.
+    found = document(folder / "ts.safetensors", tmp_path / "far.npz", "--fail-below", "1%", code=3)
+    assert [(row["low"], row["high"]) for row in found["domains"]] == [(0.0, 1.0)] * 2
+    assert all("unlike all known ones" in row["reason"] for row in found["domains"])
+    assert found["gate"]["n_below"] == 2
+
+
+def test_labels_are_not_used_and_few_rows_are_named(folder, tmp_path):
+    few = NEW.select(np.r_[0:5, 80:160])
+    dc.write(few, tmp_path / "few.npz")
+    result = run("estimate", folder / "ts.safetensors", tmp_path / "few.npz")
+    assert "labels are not used" in result.stderr
+    assert "only large differences would show: domain-03." in " ".join(result.stdout.split())
 
 
 def test_probabilities_get_the_floor_of_the_fit(tmp_path):

@@ -43,7 +43,7 @@ PLOTS = {
     "scatter": lambda ax=None: dc.plots.plot_method_scatter(TABLE, "TS", "MD-TS", ax=ax),
     "accuracy": lambda ax=None: dc.plots.plot_accuracy_prediction(TABLE, ax=ax),
     "temperatures": lambda ax=None: dc.plots.plot_temperatures(TEMPERATURES, ax=ax),
-    "expected": lambda ax=None: dc.plots.plot_expected_accuracy(EXPECTED, ax=ax),
+    "expected": lambda ax=None: dc.plots.plot_predicted_accuracy(EXPECTED, ax=ax),
     "risk": lambda ax=None: dc.plots.plot_risk_coverage(RISKS, ax=ax),
 }
 
@@ -106,7 +106,7 @@ def test_bins_of_few_rows_are_pale_and_not_connected_by_the_line():
 
 
 def test_expected_accuracies_are_drawn_with_their_intervals_lowest_first():
-    ax = dc.plots.plot_expected_accuracy(EXPECTED)
+    ax = dc.plots.plot_predicted_accuracy(EXPECTED)
     names = [text.get_text() for text in ax.get_yticklabels()]
     assert names == [f"site {k}" for k in range(69, 9, -1)]
     assert ax.get_ylabel() == "60 lowest of 70 domains"
@@ -121,7 +121,7 @@ def test_expected_accuracies_are_drawn_with_their_intervals_lowest_first():
 
 def test_a_table_without_expected_accuracies_is_refused():
     with pytest.raises(dc.DomaincalError, match="predict of an estimator"):
-        dc.plots.plot_expected_accuracy(TABLE)
+        dc.plots.plot_predicted_accuracy(TABLE)
 
 
 def test_the_scatter_plot_shows_both_methods_and_counts_wins():

@@ -37,8 +37,8 @@ _SHOWN_REASONS = 3
 @data_argument
 @click.option(
     "--fail-below", callback=fraction, metavar="FRACTION",
-    help="Gate: exit with status 3 if the lower limit of the accuracy of a domain is below this "
-    "(0.8 or 80%).",
+    help="Gate: exit with status 3 if the lower limit (not the prediction) of the accuracy of a "
+    "domain is below this (0.8 or 80%). Without an interval, the lower limit is 0.",
 )  # fmt: skip
 @figure_option("Draw the accuracy of every domain with its interval: .png, .svg or .pdf (extra "
                "plots).")  # fmt: skip
@@ -58,15 +58,16 @@ def estimate(
 ) -> None:
     """Predict how accurate the classifier is on the rows of DATA, which need no labels.
 
-    For each domain of DATA: the share of its rows that the classifier is expected to get right, an
-    interval for it, and a verdict: whether the scores look like those of a domain of the fit
-    (inside), unlike most of them (edge) or unlike all of them (outside: do not rely on the
-    estimate). Labels of DATA are not used. The rows should be all rows of a domain, or random ones.
+    For each domain of DATA: its accuracy, which calibration does not change; an interval for it;
+    and a verdict: whether the scores look like those of a domain of the fit (inside), unlike most
+    of them (edge) or unlike all of them (outside: do not rely on the prediction). The accuracy is
+    that of all rows of the domain, of which DATA has all or a random sample. Labels of DATA are not
+    used.
 
     MODEL is a file that domaincal fit has written from at least three domains. It holds histograms
     of the scores in these domains, and the errors of such estimates for domains that were left out.
-    Intervals hold for 90% of new domains of the same kind as those of the fit; they need nine
-    domains.
+    Intervals hold for 90% of new domains, if they are like further draws of those of the fit; they
+    need nine domains. The verdict looks at the scores, not at the features.
 
     \b
     Examples:
@@ -75,7 +76,7 @@ def estimate(
       domaincal estimate model.safetensors new.npz --plot accuracy.png
     """
     from domaincal.calibrators import load
-    from domaincal.cli.console import working
+    from domaincal.cli.console import say, working
     from domaincal.cli.method_options import require_prediction_inputs
     from domaincal.cli.model_floor import with_floor_of_fit
     from domaincal.cli.options import claimed, described, read_input
@@ -92,14 +93,16 @@ def estimate(
         require_prediction_inputs(calibrator, model, source)
         if source.data.domains is None:
             source.warn_of_no_domains("all rows count as one domain")
+        if source.data.labels is not None:
+            say("labels are not used; to compare with them: domaincal evaluate --model", err=True)
         with working(f"estimating with {model}"):
             table = estimator.predict(source.data)
         table = table.sort_values("predicted_accuracy", kind="stable", ignore_index=True)
         if figure is not None:
             from domaincal.cli.figure_option import draw_to_file
-            from domaincal.plots import plot_expected_accuracy
+            from domaincal.plots import plot_predicted_accuracy
 
-            draw_to_file(figure, lambda: plot_expected_accuracy(table))
+            draw_to_file(figure, lambda: plot_predicted_accuracy(table))
     gate = None if fail_below is None else _gate(table, fail_below)
     if as_json:
         _print_document(model, described(source), table, estimator, gate, figure)
@@ -116,6 +119,7 @@ def _gate(table: pd.DataFrame, limit: float) -> dict[str, Any]:
         "fail_below": limit,
         "domain": worst["domain"],
         "low": float(worst["low"]),
+        "n_below": int((table["low"] < limit).sum()),
         "holds": bool(worst["low"] >= limit),
     }
 
@@ -156,17 +160,18 @@ def _print_tables(
          ("predicted_accuracy", "low", "high")), row["verdict"]]
         for row in records(table.head(_SHOWN_DOMAINS))
     ]  # fmt: skip
-    names = ["domain", "rows", "expected accuracy %", "low %", "high %", "verdict"]
-    print_numbers("Expected accuracy, lowest first", names, [Section("", rows)])
+    names = ["domain", "rows", "predicted accuracy %", "low %", "high %", "verdict"]
+    print_numbers("Predicted accuracy, lowest first", names, [Section("", rows)])
     if len(table) > _SHOWN_DOMAINS:
         say(f"and {len(table) - _SHOWN_DOMAINS} more domains; --json prints all.")
     for sentence in _sentences(table, estimator):
         say(sentence)
     if gate is not None:
+        count = f"{gate['n_below']} of {len(table)}" if gate["n_below"] else "no"
         say(
-            f"gate {'holds' if gate['holds'] else 'fails'}: the lowest limit is "
-            f"{_percent(gate['low'])}% ({gate['domain']}), and --fail-below asks for "
-            f"{_percent(gate['fail_below'])}%"
+            f"gate {'holds' if gate['holds'] else 'fails'}: low is below "
+            f"{_percent(gate['fail_below'])}% in {count} domains; the lowest is "
+            f"{_percent(gate['low'])}% ({gate['domain']})"
         )
     if figure is not None:
         say(f"figure written to {figure}")
@@ -176,49 +181,59 @@ def _sentences(table: pd.DataFrame, estimator: ConfidenceEstimator) -> list[str]
     """What the table says, in words."""
     from domaincal.shift.accuracy.left_out_residuals import needed_domains
 
-    worst, coverage = table.iloc[0], f"{100 * estimator.coverage:g}%"
-    known, needed = estimator.n_domains_, needed_domains(estimator.coverage)
-    has_interval = estimator.residuals_.n_domains >= needed
-    first = (
+    coverage, known = f"{100 * estimator.coverage:g}%", estimator.n_domains_
+    needed = needed_domains(estimator.coverage)
+    worst, accuracies = table.iloc[0], estimator.domain_accuracies_
+    lowest, highest = (f"{100 * value:.0f}" for value in (accuracies.min(), accuracies.max()))
+    sentences = [
         f"Lowest: in {worst['domain']}, about {100 * worst['predicted_accuracy']:.0f} of 100 rows "
-        "are expected to be classified right"
-    )
-    if has_interval:
-        low, high = (f"{100 * worst[key]:.0f}" for key in ("low", "high"))
-        sentences = [
-            f"{first}, between {low} and {high}.",
-            f"The true accuracy is between low and high for {coverage} of new domains, if they are "
-            f"of the same kind as the {known} of the fit.",
-        ]
+        f"are predicted to be classified right. In the {known} domains of the fit, it is {lowest} "
+        f"to {highest}."
+    ]
+    if known < needed:
+        sentences.append(
+            f"There are no intervals (low is 0, high is 100): one that holds for {coverage} of new "
+            f"domains needs a fit to {needed} domains, and this one had {known}."
+        )
     else:
-        sentences = [
-            f"{first}.",
-            f"There are no intervals: one that holds for {coverage} of new domains needs a fit to "
-            f"{needed} domains, and this one had {known}.",
-        ]
+        sentences.append(
+            f"The accuracy of all rows of a domain is between low and high for {coverage} of new "
+            f"domains, if they are like further draws of the {known} of the fit."
+        )
     return [*sentences, *_verdicts(table, known)]
 
 
 def _verdicts(table: pd.DataFrame, known: int) -> list[str]:
     """The verdicts in words, with the reasons of the worst ones."""
+    from domaincal._wording import few
+    from domaincal.shift.covered_domains import FEW_ROWS
+
     counts = table["verdict"].value_counts()
     meanings = {
-        "inside": "inside: the scores look like those of the domains of the fit",
+        "inside": "inside: the scores look like those of the domains of the fit. This is no proof: "
+        "labels of another meaning or swapped columns cannot be seen",
         "edge": "edge: the scores look unlike those of most domains of the fit",
         "outside": "outside: the scores look unlike those of all domains of the fit; do not rely "
-        "on the estimate",
+        "on the prediction",
         "unknown": f"unknown: {known} domains of the fit are too few to compare with",
     }
     sentences = [
-        f"{meaning} ({counts[verdict]} of {len(table)})."
+        f"{meaning} ({counts[verdict]} of {len(table)} domains)."
         for verdict, meaning in meanings.items()
         if verdict in counts
     ]
-    sentences.append("The scores are compared by the histograms that the model file holds.")
+    coarse = table.loc[table["reason"].str.contains(FEW_ROWS, regex=False), "domain"]
+    if len(coarse):
+        names = few(map(str, coarse), 8)
+        sentences.append(f"Few rows, so that only large differences would show: {names}.")
     far = [table[table["verdict"] == verdict] for verdict in ("outside", "edge")]
     reasons = [
         f"{row.domain}: {row.reason}" for part in far for row in part.itertuples(index=False)
     ]
+    if reasons:
+        sentences.append(
+            "Distances of scores are from 0 to 1, by the histograms in the model file:"
+        )
     return [*sentences, *reasons[:_SHOWN_REASONS]]
 
 

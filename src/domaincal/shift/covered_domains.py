@@ -36,6 +36,8 @@ INSIDE_LEVEL = 0.9
 OUTSIDE_FACTOR = 1.1
 #: Fewer domains than this cannot have a 90% limit below the largest distance.
 ENOUGH_DOMAINS = 9
+#: Part of the reason of a verdict on few rows.
+FEW_ROWS = "only large differences would show"
 # Batches of each size that are drawn from a left-out domain, left-out domains, and their rows.
 _N_BATCHES = 8
 _MOST_LEFT_OUT = 100
@@ -279,7 +281,7 @@ class CoveredDomains:
             "another one.",
         }[verdict]
         if verdict == INSIDE and coarse:
-            reason += f" With {n:.0f} row{'s' * (n != 1)}, only large differences would show."
+            reason += f" With {n:.0f} row{'s' * (n != 1)}, {FEW_ROWS}."
         if not enough:
             reason += f" {n_left_out} known domains are few to compare with."
         return reason

@@ -21,8 +21,8 @@ class ConfidenceEstimator(AccuracyEstimator):
 
     If a calibrator is right in a new domain, the mean confidence there is the accuracy. The paper
     uses :class:`MultiDomainTemperatureScaling`; ``MaxSoftmax()`` gives the plain confidence. The
-    default, :class:`BatchTemperatureScaling`, had the smallest errors on the data sets of
-    docs/results/accuracy.md.
+    default, :class:`BatchTemperatureScaling`, had the smallest errors, or nearly so, on the data
+    sets of docs/results/accuracy.md.
 
     Parameters
     ----------

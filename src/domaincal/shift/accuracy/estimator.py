@@ -25,7 +25,7 @@ from domaincal.shift.accuracy.left_out_residuals import (
     left_out_residuals,
     needed_domains,
 )
-from domaincal.shift.covered_domains import CoveredDomains
+from domaincal.shift.covered_domains import OUTSIDE, CoveredDomains
 from domaincal.shift.gap_histograms import GapHistograms
 from domaincal.statistics import LabelledRows, fit_temperature
 
@@ -33,6 +33,7 @@ from domaincal.statistics import LabelledRows, fit_temperature
 ALL_ROWS = "all rows"
 #: Columns of the table of estimates.
 COLUMNS = ("domain", "n", "predicted_accuracy", "low", "high", "verdict", "reason")
+_NO_INTERVAL = "There is no interval: estimates for domains unlike all known ones can be far off."
 _SIZES = (1, 2, 5, 10, 20, 50, 100, 300, 1000)
 
 
@@ -44,8 +45,8 @@ class AccuracyEstimator(BaseEstimator, ABC):
     are estimates plus or minus a quantile of the errors on domains of the fit that were left out of
     it, for batches of the same number of rows. They cover ``coverage`` of new domains that are
     exchangeable with those of the fit, such as further hospitals of the same kind; a new domain
-    unlike all others can be further off, and the verdict is meant to tell. A 90% interval needs at
-    least 9 domains; with fewer it is [0, 1].
+    unlike all others can be further off. Its verdict is "outside" and its interval [0, 1], if this
+    can be seen without labels. A 90% interval needs at least 9 domains; with fewer it is [0, 1].
 
     Subclasses implement ``_learn`` and ``_estimates``.
 
@@ -59,6 +60,8 @@ class AccuracyEstimator(BaseEstimator, ABC):
         Temperature of all rows of the fit together.
     n_domains_ : int
         Number of domains of the fit.
+    domain_accuracies_ : array of shape (n_domains_,)
+        Accuracy of each domain of the fit.
     n_classes_ : int
         Number of classes.
     class_names_, feature_columns_ : tuple of str or None
@@ -78,6 +81,7 @@ class AccuracyEstimator(BaseEstimator, ABC):
     covered_: CoveredDomains
     temperature_: float
     n_domains_: int
+    domain_accuracies_: FloatArray
     n_classes_: int
     class_names_: tuple[str, ...] | None
     feature_columns_: tuple[str, ...] | None
@@ -119,13 +123,14 @@ class AccuracyEstimator(BaseEstimator, ABC):
         codes, names = _codes(data)
         hits = predicted_classes(data.logits) == host_array(data.labels)
         self.n_domains_ = len(names)
+        self.domain_accuracies_ = np.bincount(codes, hits) / np.bincount(codes)
         self.n_classes_ = data.logits.shape[1]
         self.class_names_ = data.class_names
         self.feature_columns_ = data.feature_names
         pooled = fit_temperature(LabelledRows(data.logits, data.labels))
         self.temperature_ = float(pooled.temperature[0])
         self._learn(data)
-        self.residuals_ = self._residuals(data, codes, hits, random)
+        self.residuals_ = self._residuals(data, codes, random)
         self.covered_ = CoveredDomains.fit(
             data.logits, codes, len(names), self.temperature_, random
         )
@@ -173,8 +178,14 @@ class AccuracyEstimator(BaseEstimator, ABC):
         width = self.residuals_.half_width(n, self.coverage)
         judged = self.covered_.judge(gaps, n)
         reasons = judged["reason"].tolist()
+        is_far = (judged["verdict"] == OUTSIDE).to_numpy()
         if not np.isfinite(width).all():
             reasons = [f"{reason} {self._missing_interval()}" for reason in reasons]
+        else:
+            # Errors on known domains say nothing about a domain that is unlike all of them.
+            width = np.where(is_far, np.inf, width)
+            reasons = [f"{reason} {_NO_INTERVAL}" * far or reason
+                       for reason, far in zip(reasons, is_far.tolist(), strict=True)]  # fmt: skip
         columns = (
             names, n.astype(np.int64), predicted, np.clip(predicted - width, 0.0, 1.0),
             np.clip(predicted + width, 0.0, 1.0), judged["verdict"].to_numpy(), reasons,
@@ -196,7 +207,6 @@ class AccuracyEstimator(BaseEstimator, ABC):
         self,
         data: CalibrationData,
         codes: IntArray,
-        hits: FloatArray,
         random: np.random.Generator,
     ) -> LeftOutResiduals:
         """Errors on left-out domains; empty if they are too few for an interval."""
@@ -217,7 +227,7 @@ class AccuracyEstimator(BaseEstimator, ABC):
         return left_out_residuals(
             estimates,
             codes=codes,
-            accuracy=np.bincount(codes, hits) / np.bincount(codes),
+            accuracy=self.domain_accuracies_,
             draws=self._draws,
             random=random,
         )

@@ -71,6 +71,7 @@ def estimator_section(estimator: ConfidenceEstimator) -> dict[str, Any]:
     return {
         "coverage": estimator.coverage,
         "n_domains": estimator.n_domains_,
+        "domain_accuracies": estimator.domain_accuracies_,
         "sizes": estimator.residuals_.sizes,
         "residuals": estimator.residuals_.values,
         **{_CALIBRATOR + name: value for name, value in values.items()},
@@ -97,9 +98,9 @@ def load_estimator(path: str | os.PathLike[str]) -> ConfidenceEstimator:
     calibrator, sections = load_with_sections(path)
     if SECTION not in sections:
         raise InputError(
-            f"{path} tells nothing about the accuracy in new domains: it was not written by "
-            "domaincal fit, or by an older domaincal, or from data without domains; write it "
-            "again with domaincal fit, from labelled rows of at least 3 domains."
+            f"{path} tells nothing about the accuracy in new domains: it was fitted to fewer than "
+            "3 domains, by an older domaincal, or saved by calibrator.save; write it with domaincal "
+            "fit, or domaincal.shift.save_estimator, from labelled rows of at least 3 domains."
         )
     with decoding(path, "write the model again with domaincal fit"):
         estimator = _restored(sections[SECTION])
@@ -127,6 +128,11 @@ def _restored(section: Mapping[str, Any]) -> ConfidenceEstimator:
     estimator.calibrator_ = batch
     estimator.temperature_ = estimator.covered_.gaps.temperature
     estimator.residuals_ = _checked_residuals(section, estimator.n_domains_)
+    accuracies = _numbers(section["domain_accuracies"])
+    is_fraction = (accuracies >= 0.0) & (accuracies <= 1.0)
+    if accuracies.shape != (estimator.n_domains_,) or not is_fraction.all():
+        raise ValueError("accuracies of the domains that are not fractions, or too few or many")
+    estimator.domain_accuracies_ = accuracies
     estimator.n_classes_ = batch.n_classes_
     estimator.class_names_ = batch.class_names_
     estimator.feature_columns_ = batch.feature_columns_
@@ -152,5 +158,5 @@ def _checked_residuals(section: Mapping[str, Any], n_domains: int) -> LeftOutRes
 
 def _numbers(value: Any) -> FloatArray:
     if not (isinstance(value, np.ndarray) and value.dtype == np.float64):
-        raise ValueError("residuals that are not numbers")
+        raise ValueError("numbers of another type than float64")
     return value

@@ -41,8 +41,9 @@ class LeftOutResiduals:
         The estimate for a new domain is off by at most this with the probability ``coverage``, if
         the new domain is exchangeable with the ones of the fit. With one batch of each domain, this
         is conformal prediction: the width is the ``ceil(coverage * (n_domains + 1))``-th smallest
-        absolute residual. It is averaged over the draws, so that chance decides less. Between two
-        sizes, the width is interpolated in the logarithm of n; outside, the nearest size counts.
+        absolute residual. It is averaged over the draws, so that chance decides less, and no width
+        is below that of a larger size. Between two sizes, the width is interpolated in the
+        logarithm of n; outside, the nearest size counts.
 
         Examples
         --------
@@ -57,6 +58,7 @@ class LeftOutResiduals:
             return np.full(len(n), np.inf)
         rank = math.ceil(coverage * (self.n_domains + 1) - 1e-9)  # 0.9 * 10 is not above 9
         widths = np.sort(np.abs(self.values), axis=1)[:, rank - 1].mean(axis=1)
+        widths = np.maximum.accumulate(widths[::-1])[::-1]
         return np.asarray(np.interp(np.log(n), np.log(self.sizes), widths))
 
 

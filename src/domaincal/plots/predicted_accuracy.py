@@ -17,7 +17,7 @@ _NAME_WIDTH = 32
 _VERDICTS = {"inside": 0, "edge": 4, "outside": 1, "unknown": 6}
 
 
-def plot_expected_accuracy(table: pd.DataFrame, *, ax: Any = None) -> Any:
+def plot_predicted_accuracy(table: pd.DataFrame, *, ax: Any = None) -> Any:
     """Plot the expected accuracy of every domain with its interval, the lowest at the top.
 
     Parameters
@@ -37,8 +37,8 @@ def plot_expected_accuracy(table: pd.DataFrame, *, ax: Any = None) -> Any:
     >>> import domaincal as dc
     >>> data, _ = dc.make_multi_domain(n_domains=12, n_rows=100, random_state=0)
     >>> table = dc.shift.ConfidenceEstimator().fit(data).predict(data)
-    >>> dc.plots.plot_expected_accuracy(table).get_xlabel()
-    'expected accuracy in %, with its interval'
+    >>> dc.plots.plot_predicted_accuracy(table).get_xlabel()
+    'predicted accuracy in %, with its interval'
     """
     needed = ("domain", "predicted_accuracy", "low", "high", "verdict")
     if not isinstance(table, pd.DataFrame) or not set(needed) <= set(table.columns):
@@ -62,7 +62,7 @@ def plot_expected_accuracy(table: pd.DataFrame, *, ax: Any = None) -> Any:
     ax.set_yticks(places, names, fontsize="small")
     ax.set_ylim(len(chosen) - 0.4, -0.6)
     ax.set_xlim(0.0, 100.0)
-    ax.set_xlabel("expected accuracy in %, with its interval")
+    ax.set_xlabel("predicted accuracy in %, with its interval")
     is_cut = len(chosen) < len(table)
     ax.set_ylabel(f"{len(chosen)} lowest of {len(table)} domains" if is_cut else "domain")
     ax.grid(True, axis="x", **GRID)
