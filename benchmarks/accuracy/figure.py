@@ -4,8 +4,10 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.axes import Axes
 
 from benchmarks.accuracy.estimators import DEFAULT, TS
+from benchmarks.accuracy.summary import is_draw
 
 _COLOURS = {TS: "#d55e00", DEFAULT: "#0072b2"}
 # Partition of corrupted images that is drawn.
@@ -15,40 +17,38 @@ _ENOUGH = 25
 
 
 def draw(scores: pd.DataFrame, path: Path) -> None:
-    """One panel for each data set: 100 rows of each OOD domain, with the intervals."""
+    """A row of panels for each estimator: 100 rows of each OOD domain, with the intervals."""
     drawn = {data: drawn_rows(own) for data, own in scores.groupby("data", sort=False)}
     figure, axes = plt.subplots(
-        1, len(drawn), figsize=(3.1 * len(drawn), 3.5), squeeze=False, layout="constrained"
-    )
-    for axis, (data, own) in zip(axes[0], drawn.items(), strict=True):
-        for name, colour in _COLOURS.items():
-            rows = own[own["estimator"] == name]
-            x, y = 100 * rows["accuracy"], 100 * rows["predicted"]
-            if ((rows["high"] - rows["low"]) < 1).all():
-                axis.vlines(
-                    x, 100 * rows["low"], 100 * rows["high"], color=colour, alpha=0.2, linewidth=2
-                )
-            axis.scatter(x, y, s=12, color=colour, label=name, zorder=3)
-        low = 100 * min(own["accuracy"].min(), own["predicted"].min()) - 3
-        axis.plot([low, 100], [low, 100], color="0.4", linewidth=0.8, linestyle=":")
-        axis.set_xlim(low, 101)
-        axis.set_ylim(low, 101)
-        axis.set_aspect("equal")
-        axis.set_title(data, fontsize=10)
-        axis.set_xlabel("accuracy of all rows, %")
-        axis.spines[["top", "right"]].set_visible(False)
-    axes[0][0].set_ylabel("predicted from 100 rows, %")
-    figure.legend(
-        *axes[0][0].get_legend_handles_labels(), fontsize=9, frameon=False, ncols=2,
-        loc="outside lower center",
+        len(_COLOURS), len(drawn), figsize=(2.5 * len(drawn), 5.2), squeeze=False, sharex="col",
+        sharey="col", layout="constrained",
     )  # fmt: skip
-    figure.savefig(path, dpi=110)
+    for column, (data, own) in zip(axes.T, drawn.items(), strict=True):
+        values = 100 * own[["accuracy", "predicted"]].to_numpy()
+        limits = values.min() - 3, min(values.max() + 3, 101)
+        for axis, (name, colour) in zip(column, _COLOURS.items(), strict=True):
+            _draw_panel(axis, own[own["estimator"] == name], colour)
+            axis.axline((50, 50), slope=1, color="0.4", linewidth=0.8, linestyle=":")
+            axis.set(xlim=limits, ylim=limits, aspect="equal")
+        column[0].set_title(data, fontsize=10)
+        column[-1].set_xlabel("accuracy, %")
+    for axis, name in zip(axes[:, 0], _COLOURS, strict=True):
+        axis.set_ylabel(f"predicted, %: {name}")
+    figure.savefig(path, dpi=100)
     plt.close(figure)
+
+
+def _draw_panel(axis: Axes, rows: pd.DataFrame, colour: str) -> None:
+    low, high = 100 * rows["low"], 100 * rows["high"]
+    if (high - low < 100).any():
+        axis.vlines(100 * rows["accuracy"], low, high, color=colour, alpha=0.25, linewidth=2)
+    axis.scatter(100 * rows["accuracy"], 100 * rows["predicted"], s=10, color=colour, zorder=3)
+    axis.spines[["top", "right"]].set_visible(False)
 
 
 def drawn_rows(scores: pd.DataFrame) -> pd.DataFrame:
     """Estimates from 100 rows in the first seeds of one partition of a data set."""
-    own = scores[~scores["partition"].str.startswith("draw") & (scores["n"] == "100")]
+    own = scores[~is_draw(scores) & (scores["n"] == "100") & scores["estimator"].isin(_COLOURS)]
     if (own["partition"] == _PARTITION).any():
         own = own[own["partition"] == _PARTITION]
     per_seed = own[own["estimator"] == TS].groupby("seed").size().cumsum()

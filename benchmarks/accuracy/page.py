@@ -60,8 +60,8 @@ def write_page(scores: pd.DataFrame, page: Path) -> None:
         "Partitions in which the new domains are of another kind: nothing is promised.\n",
         markdown(_coverage_table(covered[of_other_kind], (DEFAULT, TS))),
         "## Large networks on Tiny-ImageNet-C\n",
-        "Of these networks only means are kept, not rows: the errors with all rows, InD / OOD, "
-        "from [means.csv](tiny-imagenet-c/means.csv) (see [tiny-imagenet-c.md](tiny-imagenet-c.md)).\n",
+        "Of these networks (see [tiny-imagenet-c.md](tiny-imagenet-c.md)) only means are kept, not "
+        "rows: the errors with all rows, InD / OOD, from [means.csv](tiny-imagenet-c/means.csv).\n",
         markdown(network_means()),
         "## Published errors, as published\n",
         "Other data and networks: only the order of methods can be compared. The paper on MD-TS, "
