@@ -35,13 +35,12 @@ class Entry:
     one_batch: bool = False
 
 
-def _of(calibrator: Any, **options: Any) -> ConfidenceEstimator:
-    return ConfidenceEstimator(calibrator, **options)
+def _of(calibrator: Any) -> ConfidenceEstimator:
+    return ConfidenceEstimator(calibrator, coverage=_NO_INTERVALS)
 
 
 def _auto(size: str) -> ConfidenceEstimator:
-    calibrator = dc.AutoCalibration(batch_size="domain" if size == "all" else int(size))
-    return _of(calibrator, coverage=_NO_INTERVALS)
+    return _of(dc.AutoCalibration(batch_size="domain" if size == "all" else int(size)))
 
 
 def _log_md_ts() -> dc.MultiDomainTemperatureScaling:
@@ -50,19 +49,19 @@ def _log_md_ts() -> dc.MultiDomainTemperatureScaling:
 
 ESTIMATORS = {
     PLAIN: Entry(lambda size: _of(dc.MaxSoftmax())),
-    TS: Entry(lambda size: _of(dc.TemperatureScaling())),
+    TS: Entry(lambda size: ConfidenceEstimator(dc.TemperatureScaling())),
     "MD-TS": Entry(lambda size: _of(dc.MultiDomainTemperatureScaling())),
     "MD-TS log T": Entry(lambda size: _of(_log_md_ts())),
-    "mixture": Entry(lambda size: _of(dc.DomainMixtureScaling(), coverage=_NO_INTERVALS)),
+    "mixture": Entry(lambda size: _of(dc.DomainMixtureScaling())),
     DEFAULT: Entry(lambda size: ConfidenceEstimator()),
     "auto": Entry(_auto, each_size=True),
-    "DoC": Entry(lambda size: DifferenceOfConfidences()),
-    "ATC-MC": Entry(lambda size: ThresholdedConfidence("confidence")),
+    "DoC": Entry(lambda size: DifferenceOfConfidences(coverage=_NO_INTERVALS)),
+    "ATC-MC": Entry(lambda size: ThresholdedConfidence("confidence", coverage=_NO_INTERVALS)),
     "ATC-NE": Entry(lambda size: ThresholdedConfidence("entropy")),
     "importance weighting": Entry(
         lambda size: ImportanceWeighting(coverage=_NO_INTERVALS), one_batch=True
     ),
     "regression": Entry(lambda size: AccuracyRegression()),
 }
-#: Estimators whose intervals are tried on random draws of domains.
-DRAW_ESTIMATORS = {name: ESTIMATORS[name] for name in (TS, DEFAULT, "ATC-NE", "regression")}
+#: Estimators whose intervals are computed, and tried on random draws of domains; the default first.
+DRAW_ESTIMATORS = {name: ESTIMATORS[name] for name in (DEFAULT, TS, "ATC-NE", "regression")}

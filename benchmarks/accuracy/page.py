@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.accuracy.estimators import DEFAULT, ORACLE, PLAIN, SIZES, TS
+from benchmarks.accuracy.estimators import DEFAULT, DRAW_ESTIMATORS, ORACLE, PLAIN, SIZES, TS
 from benchmarks.accuracy.figure import draw
 from benchmarks.accuracy.published import ATC_PAPER, PAPER
 from benchmarks.accuracy.summary import (
@@ -21,8 +21,6 @@ MARK = "<!-- made by benchmarks/accuracy from here on -->"
 _COMMAND = "python -m benchmarks.accuracy OUT --data FOLDER{rows} --page docs/results/accuracy.md"
 # Estimators of the table of all partitions.
 _IN_SHORT = (PLAIN, TS, "MD-TS", "MD-TS log T", DEFAULT, "ATC-NE", "regression", ORACLE)
-# Estimators of the tables of intervals, the default first.
-_WITH_INTERVALS = (DEFAULT, TS, "ATC-NE", "regression")
 
 
 def write_page(scores: pd.DataFrame, page: Path) -> None:
@@ -56,7 +54,7 @@ def write_page(scores: pd.DataFrame, page: Path) -> None:
         "what the intervals assume. Share of the new domains whose accuracy is in the interval, in "
         "%, and in brackets the mean width in points. seen: number of InD domains; pairs: number "
         "of new domains, summed over the draws.\n",
-        markdown(_coverage_table(covered[is_draw(covered)], _WITH_INTERVALS)),
+        markdown(_coverage_table(covered[is_draw(covered)], tuple(DRAW_ESTIMATORS))),
         "Partitions in which the new domains are of another kind: nothing is promised.\n",
         markdown(_coverage_table(covered[of_other_kind], (DEFAULT, TS))),
         "## Large networks on Tiny-ImageNet-C\n",

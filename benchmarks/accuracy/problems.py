@@ -10,9 +10,9 @@ import domaincal as dc
 from benchmarks.shift.problems import MIXTURES, Cell, load, partition_cells, split
 
 #: Numbers of InD domains of the random draws, and how many draws there are.
-DRAWS = {"Digits-C": (38, 20), "WISDM": (20, 30), "FDU-MTL": (9, 40)}
+DRAWS = {"Digits-C": (38, 40), "WISDM": (20, 40), "FDU-MTL": (9, 60)}
 #: The same for each file of rows of a network on corrupted images, whose partitions follow.
-FILE_DRAWS = (38, 20)
+FILE_DRAWS = (38, 8)
 FILE_PARTITIONS = ("severities 2-4", "severity 5", "noise and blur", "kinds")
 
 

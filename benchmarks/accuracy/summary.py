@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.accuracy.estimators import DEFAULT, ORACLE, SIZES, TS
+from benchmarks.accuracy.estimators import DEFAULT, DRAW_ESTIMATORS, ORACLE, PLAIN, SIZES, TS
 
 #: Means of the networks that were trained on a GPU, whose rows are not kept.
 NETWORK_MEANS = Path(__file__).parents[2] / "docs/results/tiny-imagenet-c/means.csv"
@@ -63,7 +63,7 @@ def coverages(scores: pd.DataFrame) -> pd.DataFrame:
 
     ``seen`` is the number of InD domains. Where all intervals are [0, 1], there is no row.
     """
-    own = scores[scores["low"].notna()]
+    own = scores[scores["estimator"].isin(DRAW_ESTIMATORS)]
     inside = (own["low"] <= own["accuracy"]) & (own["accuracy"] <= own["high"])
     own = own.assign(covered=100 * inside, width=100 * (own["high"] - own["low"]))
     groups = own.groupby(["data", "partition", "estimator", "n"], sort=False)
@@ -85,7 +85,7 @@ def network_means() -> pd.DataFrame:
            for method in NETWORK_METHODS))
         for network in means["network"].unique() for name, title in NETWORK_PARTITIONS.items()
     ]  # fmt: skip
-    return pd.DataFrame(records, columns=["network", "unseen", *NETWORK_METHODS])
+    return pd.DataFrame(records, columns=["network", "unseen", PLAIN, *NETWORK_METHODS[1:]])
 
 
 def by_size(means: pd.Series) -> pd.DataFrame:
