@@ -39,6 +39,9 @@ def write_page(scores: pd.DataFrame, page: Path) -> None:
     parts = [
         f"```sh\n{_COMMAND.format(rows=rows)}\n```\n",
         f"![Predicted against true accuracy of unseen domains]({folder.name}/predicted.png)\n",
+        "A point is the estimate from 100 rows of an unseen domain, for corrupted images in the "
+        "partition by kinds; on the dotted line it would be right. Bars are 90% intervals, which "
+        "need 9 labelled domains; in FDU-MTL there are 7.\n",
         "## Errors\n",
         "Mean absolute error in points with 20 / 100 / all rows of a new domain. Bold: the "
         "smallest without labels.\n",
@@ -52,8 +55,8 @@ def write_page(scores: pd.DataFrame, page: Path) -> None:
         "## Coverage of the 90% intervals\n",
         "InD domains drawn at random: new domains are of the same kind as the seen ones, which is "
         "what the intervals assume. Share of the new domains whose accuracy is in the interval, in "
-        "%, and in brackets the mean width in points. seen: number of InD domains; pairs: number "
-        "of new domains, summed over the draws.\n",
+        "%, and in brackets the mean width of the intervals in points. seen: number of InD "
+        "domains; pairs: number of new domains, summed over the draws; n: rows of a new domain.\n",
         markdown(_coverage_table(covered[is_draw(covered)], tuple(DRAW_ESTIMATORS))),
         "Partitions in which the new domains are of another kind: nothing is promised.\n",
         markdown(_coverage_table(covered[of_other_kind], (DEFAULT, TS))),
@@ -65,6 +68,8 @@ def write_page(scores: pd.DataFrame, page: Path) -> None:
         "Other data and networks: only the order of methods can be compared. The paper on MD-TS, "
         "InD / OOD domains, all rows:\n",
         markdown(PAPER),
+        "In ImageNet-C, InD and OOD domains hold the same images. The error of TS for ResNeXt-50 "
+        "on RxRx1, 12.88, is above the ECE in the same paper, 11.80, which is impossible.\n",
         "The paper on ATC (Garg et al. 2022), DenseNet, one source data set:\n",
         markdown(ATC_PAPER),
         f"All numbers: {', '.join(files)}.\n",
