@@ -17,6 +17,7 @@ from benchmarks.problems import (
     ABLATION,
     APPENDS,
     BINNING,
+    ESTIMATE,
     FILES,
     MONITOR,
     MULTI_DOMAIN,
@@ -28,6 +29,7 @@ LIBRARIES = {
     "TEMPERATURE": ("plain_numpy", "ours", "scikit_learn", "probmetrics_", "netcal_"),
     "MULTI_DOMAIN": ("ours", "scikit_learn"),
     "ABLATION": ("ours",),
+    "ESTIMATE": ("plain_numpy", "ours"),
     "BINNING": ("ours", "plain_numpy"),
     "FILES": ("plain_numpy", "ours"),
     "APPENDS": ("ours",),
@@ -48,7 +50,8 @@ def main() -> None:
     console.print(", ".join(f"{package} {version(package)}" for package in PACKAGES))
     kinds = {
         "TEMPERATURE": TEMPERATURE, "MULTI_DOMAIN": MULTI_DOMAIN, "ABLATION": ABLATION,
-        "BINNING": BINNING, "FILES": FILES, "APPENDS": APPENDS, "MONITOR": MONITOR,
+        "ESTIMATE": ESTIMATE, "MONITOR": MONITOR, "BINNING": BINNING, "FILES": FILES,
+        "APPENDS": APPENDS,
     }  # fmt: skip
     for kind in sys.argv[1:] or kinds:
         for problem in kinds[kind]:
@@ -69,6 +72,8 @@ def _table(kind: str, problem: Problem, environment: dict[str, str]) -> Table:
         return _temperature_table(problem, data, results)
     if kind == "ABLATION":
         return _ablation_table(problem, results)
+    if kind == "ESTIMATE":
+        return _estimate_table(problem, results)
     if kind == "FILES":
         return _files_table(problem, data, results)
     if kind == "APPENDS":
@@ -94,6 +99,15 @@ def _ablation_table(problem: Problem, results: dict) -> Table:
             f"{r['seconds'] / results['TS']['seconds']:.0f}", _bytes(r), f"{r['value']:.4f}",
         )  # fmt: skip
     table.caption = "fit on all rows, confidences of all rows, ECE of each domain"
+    return table
+
+
+def _estimate_table(problem: Problem, results: dict) -> Table:
+    table = _new_table(problem.name, "seconds", "plain passes", "extra memory")
+    plain = results[PLAIN_PASS]["seconds"]
+    for entry, r in results.items():
+        table.add_row(entry, _seconds(r), f"{r['seconds'] / plain:.1f}", _bytes(r))
+    table.caption = "a plain pass sums the logits and the features"
     return table
 
 

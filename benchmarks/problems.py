@@ -29,12 +29,13 @@ def temperature_rows(n: int, n_classes: int) -> Callable[[], dict[str, np.ndarra
     return make
 
 
-def domain_rows(n_features: int) -> Callable[[], dict[str, np.ndarray]]:
-    """31 domains x 5,000 rows x 200 classes: as many as in the paper's ImageNet-C split."""
+def domain_rows(
+    n_features: int, n_domains: int = 31, n_rows: int = 5000, n_classes: int = 200
+) -> Callable[[], dict[str, np.ndarray]]:
+    """Rows of many domains; by default as many as in the paper's ImageNet-C split."""
 
     def make() -> dict[str, np.ndarray]:
         rng = np.random.default_rng(0)
-        n_domains, n_rows, n_classes = 31, 5000, 200
         domains = rng.permutation(np.repeat(np.arange(n_domains), n_rows))
         n = len(domains)
         strength = np.linspace(0.5, 3.0, n_domains)[domains].astype(np.float32)
@@ -88,5 +89,10 @@ APPENDS = [
 ]
 MONITOR = [
     Problem("50,000 rows x 10 classes, 64 features, in blocks of 500", stream_rows, repeats=20)
+]
+ESTIMATE = [
+    Problem(
+        "accuracy of 50 x 20,000 rows x 10 classes, 64 features", domain_rows(64, 50, 20_000, 10)
+    )
 ]
 BINNING = [Problem("ECE of 10,000,000 rows, 15 bins", confidence_rows)]

@@ -39,7 +39,7 @@ def write_page(scores: pd.DataFrame, page: Path) -> None:
         "## Mixtures of seen domains\n",
         f"All domains of Digits-C are seen. Scored are {N_MIXTURES} mixtures of two to four of "
         "them, in random proportions, made of rows that were not in the fit.\n",
-        _markdown(_shown(method_table(mixed, "Digits-C"))),
+        markdown(_shown(method_table(mixed, "Digits-C"))),
     ]
     _write(page, parts)
 
@@ -59,20 +59,20 @@ def write_network_page(scores: pd.DataFrame, domains: pd.DataFrame, page: Path) 
         "--page docs/results/shift-networks.md\n```\n",
         "![Gap closed against the size of the batch](shift-networks/gap-closed.png)\n",
         "Share of the distance from TS to the oracle that is closed, in ECE, and the NLL:\n",
-        _markdown(_closed_table(methods)),
+        markdown(_closed_table(methods)),
         "## By partition\n",
         "ECE in %, mean over the unseen domains and the repeats; n: rows of a batch.\n",
-        _markdown(_partition_table(scores)),
+        markdown(_partition_table(scores)),
         *_never_worse_parts(compared, f"{len(DRAWS)} random draws of 3 to 12 InD domains"),
         "## Mixtures of seen domains\n",
         f"All domains are seen. Scored are {N_MIXTURES} mixtures of two to four of them, in random "
         "proportions, made of rows that were not in the fit. ECE in %:\n",
-        _markdown(_mixture_table(mixed)),
+        markdown(_mixture_table(mixed)),
         "## Norms of the features\n",
         "Rank correlations over the 76 domains with T_k, the temperature that the labels of a "
         f"domain give ([domains.csv]({folder.name}/domains.csv)). A circle: the clean images.\n",
         f"![T_k against the mean norm of the features of each domain]({folder.name}/norms.png)\n",
-        _markdown(_norm_table(domains)),
+        markdown(_norm_table(domains)),
         "## All methods\n",
         _how_to_read(f"{len(REPEATS)} repeats", NETWORK_BINS),
         *_tables(methods)[1:],
@@ -101,7 +101,7 @@ def _how_to_read(repeats: str, n_bins: int) -> str:
 def _tables(methods: dict[str, pd.DataFrame]) -> list[str]:
     parts = ["![Gap closed against the size of the batch](shift/gap-closed.png)\n"]
     for data, table in methods.items():
-        parts += [f"## {data}\n", _markdown(_shown(table))]
+        parts += [f"## {data}\n", markdown(_shown(table))]
     return parts
 
 
@@ -112,9 +112,9 @@ def _never_worse_parts(compared: pd.DataFrame, draws: str) -> list[str]:
         f"{draws} of each data set, whose OOD domains have at most {DRAW_ROWS} rows. surely worse: "
         "share of the cells whose paired 95% t-interval over the domains is above 0; kept TS: "
         "share of the cells in which TS was kept.\n",
-        _markdown(_rounded(never_worse(compared))),
+        markdown(_rounded(never_worse(compared))),
         "Gain over TS of AutoCalibration and of the best fixed candidate:\n",
-        _markdown(_rounded(gains(compared))),
+        markdown(_rounded(gains(compared))),
     ]
 
 
@@ -223,7 +223,8 @@ def _rounded(table: pd.DataFrame) -> pd.DataFrame:
     return shown.rename(columns=lambda name: name.replace("_", " "))
 
 
-def _markdown(table: pd.DataFrame) -> str:
+def markdown(table: pd.DataFrame) -> str:
+    """The table in Markdown."""
     rows = [list(map(str, table.columns)), ["---"] * len(table.columns)]
     rows += [list(map(str, row)) for row in table.itertuples(index=False)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"

@@ -49,7 +49,7 @@ def score_cell(
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         train, test = rows(cell)
-        with handle_warnings(lambda message, category: None), _fits_kept():
+        with handle_warnings(lambda message, category: None), fits_kept():
             scores = _scores(cell, train, test, device)
         scores.insert(0, "data", cell.data)
         scores.insert(1, "partition", cell.partition)
@@ -164,7 +164,7 @@ def _statistics_kept() -> Iterator[None]:
 
 
 @contextmanager
-def _fits_kept() -> Iterator[None]:
+def fits_kept() -> Iterator[None]:
     """Keep the fits of AutoCalibration to the same rows, which do not depend on the batch size."""
     fit, kept = LeftOutDomains._fit, {}
 

@@ -1,0 +1,1 @@
+"""Errors of predicted accuracies: ``python -m benchmarks.accuracy OUT --data FOLDER``."""
