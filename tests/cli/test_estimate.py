@@ -38,7 +38,7 @@ def document(*arguments, code=0):
 @pytest.fixture(scope="module")
 def table():
     found = dc.shift.ConfidenceEstimator().fit(KNOWN).predict(NEW)
-    return found.sort_values("predicted_accuracy", ignore_index=True)
+    return found.sort_values(["low", "predicted_accuracy"], ignore_index=True)
 
 
 def test_the_document_has_the_table_of_the_library_worst_first(folder, table):
@@ -125,6 +125,19 @@ def test_scores_unlike_all_others_are_outside(folder, tmp_path):
     assert [(row["low"], row["high"]) for row in found["domains"]] == [(0.0, 1.0)] * 2
     assert all("unlike all known ones" in row["reason"] for row in found["domains"])
     assert found["gate"]["n_below"] == 2
+
+
+def test_a_domain_outside_comes_first_and_is_not_called_the_lowest(folder, tmp_path):
+    scale = np.where(NEW.domains == "domain-05", 20.0, 1.0)[:, None]
+    far = dc.CalibrationData(scale * np.asarray(NEW.logits), domains=NEW.domains)
+    dc.write(far, tmp_path / "far.npz")
+    found = document(folder / "ts.safetensors", tmp_path / "far.npz")["domains"]
+    assert [row["domain"] for row in found] == ["domain-05", "domain-03"]
+    assert found[0]["predicted_accuracy"] > found[1]["predicted_accuracy"]
+    assert (
+        "Lowest: in domain-03"
+        in run("estimate", folder / "ts.safetensors", tmp_path / "far.npz").stdout
+    )
 
 
 def test_labels_are_not_used_and_few_rows_are_named(folder, tmp_path):

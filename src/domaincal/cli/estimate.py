@@ -97,7 +97,8 @@ def estimate(
             say("labels are not used; to compare with them: domaincal evaluate --model", err=True)
         with working(f"estimating with {model}"):
             table = estimator.predict(source.data)
-        table = table.sort_values("predicted_accuracy", kind="stable", ignore_index=True)
+        # Domains without a lower limit, such as those outside, come first.
+        table = table.sort_values(["low", "predicted_accuracy"], ignore_index=True)
         if figure is not None:
             from domaincal.cli.figure_option import draw_to_file
             from domaincal.plots import plot_predicted_accuracy
@@ -161,7 +162,7 @@ def _print_tables(
         for row in records(table.head(_SHOWN_DOMAINS))
     ]  # fmt: skip
     names = ["domain", "rows", "predicted accuracy %", "low %", "high %", "verdict"]
-    print_numbers("Predicted accuracy, lowest first", names, [Section("", rows)])
+    print_numbers("Predicted accuracy, worst first (by low)", names, [Section("", rows)])
     if len(table) > _SHOWN_DOMAINS:
         say(f"and {len(table) - _SHOWN_DOMAINS} more domains; --json prints all.")
     for sentence in _sentences(table, estimator):
@@ -183,7 +184,8 @@ def _sentences(table: pd.DataFrame, estimator: ConfidenceEstimator) -> list[str]
 
     coverage, known = f"{100 * estimator.coverage:g}%", estimator.n_domains_
     needed = needed_domains(estimator.coverage)
-    worst, accuracies = table.iloc[0], estimator.domain_accuracies_
+    worst = table.iloc[int(table["predicted_accuracy"].argmin())]
+    accuracies = estimator.domain_accuracies_
     lowest, highest = (f"{100 * value:.0f}" for value in (accuracies.min(), accuracies.max()))
     sentences = [
         f"Lowest: in {worst['domain']}, about {100 * worst['predicted_accuracy']:.0f} of 100 rows "

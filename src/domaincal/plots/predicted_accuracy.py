@@ -1,4 +1,4 @@
-"""Figure of the accuracy that is expected in unlabelled domains."""
+"""Figure of the accuracy that is predicted for unlabelled domains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from domaincal.errors import InputError
 from domaincal.plots.style import GRID, axes, drawn, label, numbered_style, shortened
 
-# Of more domains, those with the lowest accuracy are drawn.
+# Of more domains, those with the lowest limits are drawn.
 _MAX_DOMAINS = 60
 _NAME_WIDTH = 32
 # Number of the style of each verdict; others are drawn like "unknown".
@@ -18,13 +18,13 @@ _VERDICTS = {"inside": 0, "edge": 4, "outside": 1, "unknown": 6}
 
 
 def plot_predicted_accuracy(table: pd.DataFrame, *, ax: Any = None) -> Any:
-    """Plot the expected accuracy of every domain with its interval, the lowest at the top.
+    """Plot the predicted accuracy of every domain with its interval, the lowest limit at the top.
 
     Parameters
     ----------
     table : DataFrame
         From ``predict`` of an estimator, such as :class:`domaincal.shift.ConfidenceEstimator`. Of
-        more than 60 domains, the 60 with the lowest accuracy are drawn.
+        more than 60 domains, the 60 with the lowest limits are drawn.
     ax : matplotlib Axes, optional
         By default, the axes of a new figure.
 
@@ -46,7 +46,7 @@ def plot_predicted_accuracy(table: pd.DataFrame, *, ax: Any = None) -> Any:
             f"table must be a data frame with the columns {', '.join(needed)}; make it with "
             "predict of an estimator of domaincal.shift."
         )
-    chosen = table.sort_values("predicted_accuracy", kind="stable").head(_MAX_DOMAINS)
+    chosen = table.sort_values(["low", "predicted_accuracy"]).head(_MAX_DOMAINS)
     names = shortened([drawn(domain) for domain in chosen["domain"]], _NAME_WIDTH)
     ax = axes(ax, size=(6.0, 1.6 + 0.2 * len(chosen)))
     places = np.arange(len(chosen))
