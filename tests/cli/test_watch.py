@@ -111,7 +111,7 @@ def test_only_domains_that_got_rows_are_shown(folder):
 def test_the_table_has_a_section_for_each_state(folder):
     done = _run(folder / "model.safetensors", folder / "new.csv", "--by", "step", "--every", 120)
     lines = done.stdout.splitlines()
-    assert lines[0] == "Expected accuracy in %, in the order of step"
+    assert lines[0] == "Predicted accuracy in %, in the order of step"
     assert max(map(len, lines)) <= 80
     first, second = (k for k, line in enumerate(lines) if "after" in line)
     state = _document(folder, "--by", "step", "--every", 120)["states"][0]

@@ -75,7 +75,6 @@ def estimate(
       domaincal estimate model.safetensors new.csv --domain site --fail-below 80%
       domaincal estimate model.safetensors new.npz --plot accuracy.png
     """
-    from domaincal.calibrators import load
     from domaincal.cli.console import say, working
     from domaincal.cli.method_options import require_prediction_inputs
     from domaincal.cli.model_floor import with_floor_of_fit
@@ -87,10 +86,10 @@ def estimate(
 
         require_figure_format(figure)
     with nullcontext() if figure is None else claimed(figure, force=force):
-        calibrator, estimator = load(model), load_estimator(model)
+        estimator = load_estimator(model)
         columns = with_floor_of_fit(columns, [model])
         source = read_input(data, columns, max_memory=max_memory)
-        require_prediction_inputs(calibrator, model, source)
+        require_prediction_inputs(estimator.calibrator_, model, source)
         if source.data.domains is None:
             source.warn_of_no_domains("all rows count as one domain")
         if source.data.labels is not None:

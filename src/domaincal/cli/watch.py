@@ -57,7 +57,7 @@ def watch(
     max_memory: int | None,
     as_json: bool,
 ) -> None:
-    """Follow the expected accuracy of the rows of DATA, which need no labels, in their order.
+    """Follow the predicted accuracy of the rows of DATA, which need no labels, in their order.
 
     After each N rows, for each domain that got rows: the number of its last rows that count; the
     temperature of these rows, plus or minus its standard error; the accuracy that the classifier
@@ -204,7 +204,7 @@ def _print_table(
     from domaincal.shift.accuracy.left_out_residuals import needed_domains
 
     order = "" if by is None else f", in the order of {by}"
-    title, numbers = f"Expected accuracy in %{order}", [*_NUMBERS]
+    title, numbers = f"Predicted accuracy in %{order}", [*_NUMBERS]
     states: dict[str, list[list[str]]] = {}
     for row in records(table):
         after = f"{row['rows']} rows" + ("" if by is None else f", {row['at']}")
