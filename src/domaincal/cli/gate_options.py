@@ -25,7 +25,8 @@ def fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> f
     except ValueError as error:
         raise click.BadParameter(f"{value!r} is not a number; write 0.05 or 5%.") from error
     if not -1.0 <= limit <= 1.0:
-        percent = limit if abs(limit) <= 100.0 else 5.0
+        # 80 is meant as 80%; what 120% or nan is meant to be, nobody knows.
+        percent = limit if abs(limit) <= 100.0 and not text.endswith("%") else 5.0
         raise click.BadParameter(
             f"{value!r} is not a fraction; write {percent / 100.0:g} or {percent:g}%."
         )
