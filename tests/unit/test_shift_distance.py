@@ -56,9 +56,9 @@ def test_rows_without_domains_are_one_new_domain(rows):
     known, new = rows
     one = without(new, "domains", "labels")
     for table in (mixture_distances(known, one), two_sample_distance(known, one)):
-        assert table["domain"].tolist() == [0]
+        assert table["domain"].tolist() == ["all rows"]
         assert table["n"].tolist() == [400]
-    assert mixture_weights(known, one).index.tolist() == [0]
+    assert mixture_weights(known, one).index.tolist() == ["all rows"]
     assert mixture_weights(known, one, method="posterior").shape == (1, 4)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from domaincal.data.column_choice import ColumnChoice
     from domaincal.shift import ConfidenceEstimator
 
-# Of more domains, those with the lowest accuracy are printed; --json has all.
+# Of more domains, those with the lowest limits are printed; --json has all.
 _SHOWN_DOMAINS = 60
 # Reasons that are printed.
 _SHOWN_REASONS = 3
@@ -179,7 +179,7 @@ def _print_tables(
 
 def _sentences(table: pd.DataFrame, estimator: ConfidenceEstimator) -> list[str]:
     """What the table says, in words."""
-    from domaincal.shift.accuracy.left_out_residuals import needed_domains
+    from domaincal.shift.conformal import needed_domains
 
     coverage, known = f"{100 * estimator.coverage:g}%", estimator.n_domains_
     needed = needed_domains(estimator.coverage)
@@ -201,13 +201,12 @@ def _sentences(table: pd.DataFrame, estimator: ConfidenceEstimator) -> list[str]
             f"The accuracy of all rows of a domain is between low and high for {coverage} of new "
             f"domains, if they are like further draws of the {known} of the fit."
         )
-    return [*sentences, *_verdicts(table, known)]
+    return [*sentences, *_verdicts(table, estimator)]
 
 
-def _verdicts(table: pd.DataFrame, known: int) -> list[str]:
+def _verdicts(table: pd.DataFrame, estimator: ConfidenceEstimator) -> list[str]:
     """The verdicts in words, with the reasons of the worst ones."""
     from domaincal._wording import few
-    from domaincal.shift.covered_domains import FEW_ROWS
 
     counts = table["verdict"].value_counts()
     meanings = {
@@ -216,14 +215,15 @@ def _verdicts(table: pd.DataFrame, known: int) -> list[str]:
         "edge": "edge: the scores look unlike those of most domains of the fit",
         "outside": "outside: the scores look unlike those of all domains of the fit; do not rely "
         "on the prediction",
-        "unknown": f"unknown: {known} domains of the fit are too few to compare with",
+        "unknown": f"unknown: {estimator.n_domains_} domains of the fit are too few to compare",
     }
     sentences = [
         f"{meaning} ({counts[verdict]} of {len(table)} domains)."
         for verdict, meaning in meanings.items()
         if verdict in counts
     ]
-    coarse = table.loc[table["reason"].str.contains(FEW_ROWS, regex=False), "domain"]
+    is_coarse = estimator.covered_.is_coarse(table["n"])
+    coarse = table.loc[is_coarse & (table["verdict"] == "inside"), "domain"]
     if len(coarse):
         names = few(map(str, coarse), 8)
         sentences.append(f"Few rows, so that only large differences would show: {names}.")

@@ -201,7 +201,7 @@ def _print_table(
 ) -> None:
     from domaincal.cli.console import records, say
     from domaincal.cli.table_layout import Section, print_numbers
-    from domaincal.shift.accuracy.left_out_residuals import needed_domains
+    from domaincal.shift.conformal import needed_domains
 
     order = "" if by is None else f", in the order of {by}"
     title, numbers = f"Predicted accuracy in %{order}", [*_NUMBERS]

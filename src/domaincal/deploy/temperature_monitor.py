@@ -17,7 +17,7 @@ from domaincal.deploy.monitor_memory import Parts, make_memory, merged
 from domaincal.deploy.monitored_sums import MonitoredSums
 from domaincal.errors import InputError
 from domaincal.shift import ConfidenceEstimator
-from domaincal.shift.accuracy.estimator import ALL_ROWS
+from domaincal.shift.rows_by_domain import ALL_ROWS
 from domaincal.statistics.blocks import row_blocks
 
 # Memory of the values of a block of rows.

@@ -16,11 +16,10 @@ from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_number
 from domaincal.calibrators.base import TemperatureCalibrator
 from domaincal.data import CalibrationData
-from domaincal.kernels import dispatch
 from domaincal.shift.divergence import check_grid, grid_confidences
 from domaincal.shift.gap_samples import GapSamples
 from domaincal.shift.mixture_weights import default_grid
-from domaincal.shift.risk import labelled_domains, new_domains
+from domaincal.shift.rows_by_domain import hits_of, labelled_domains, new_domains
 
 #: Columns of the table of :func:`risk_bound`, after ``domain`` and ``n``.
 TERMS = (
@@ -135,7 +134,7 @@ class GridRisks:
     ) -> GridRisks:
         """Risks in each domain; ``codes`` is the number of the domain of each row."""
         n = np.bincount(codes)
-        hits = host_array(dispatch.predicted_classes(logits)) == host_array(labels)
+        hits = hits_of(logits, labels)
         accuracy = np.bincount(codes, hits) / n
         confidence = np.stack(
             [np.bincount(codes, c) / n for c in grid_confidences(logits, grid)], axis=1

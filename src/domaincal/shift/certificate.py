@@ -14,8 +14,8 @@ from domaincal._typing import ArrayLike
 from domaincal._validation import check_n_bins, check_number
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
-from domaincal.kernels import dispatch
-from domaincal.shift.risk import labelled_domains
+from domaincal.shift.conformal import conformal_rank, needed_domains
+from domaincal.shift.rows_by_domain import hits_of, labelled_domains
 from domaincal.statistics import BinSums
 
 
@@ -87,7 +87,7 @@ def calibration_certificate(
     n_bins = check_n_bins(n_bins)
     if len(names) < 2:
         raise InputError("calibration_certificate needs at least 2 domains, got 1.")
-    hits = host_array(dispatch.predicted_classes(data.logits)) == host_array(labels)
+    hits = hits_of(data.logits, labels)
     errors = []
     for k in range(len(names)):
         own = np.flatnonzero(codes == k)
@@ -116,14 +116,12 @@ def certificate_from_errors(errors: ArrayLike, *, level: float = 0.9) -> Calibra
     values = np.sort(series.to_numpy())
     if not len(values) or not ((values >= 0) & (values <= 1)).all():
         raise InputError(f"errors must be numbers between 0 and 1, at least one; got {errors!r}.")
-    # Rounding must not move a whole number to the next one.
-    rank = int(np.ceil((len(values) + 1) * level - 1e-9))
+    rank = conformal_rank(len(values), level)
     chance = f"with probability {100 * level:.4g}%"
-    if rank > len(values):
-        needed = int(np.ceil(level / (1.0 - level) - 1e-9))
+    if rank is None:
         sentence = (
-            f"Nothing can be said about the ECE of a new domain {chance}: {needed} or more domains "
-            f"are needed, and there are {len(values)}."
+            f"Nothing can be said about the ECE of a new domain {chance}: {needed_domains(level)} "
+            f"or more domains are needed, and there are {len(values)}."
         )
         return CalibrationCertificate(1.0, level, series, sentence)
     limit = float(values[rank - 1])

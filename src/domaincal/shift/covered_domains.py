@@ -16,6 +16,7 @@ from domaincal.calibrators.temperature import TemperatureScaling
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
 from domaincal.kernels import dispatch
+from domaincal.shift.conformal import needed_domains
 from domaincal.shift.gap_histograms import (
     BIN_EDGES,
     PAIRS,
@@ -24,7 +25,7 @@ from domaincal.shift.gap_histograms import (
     cumulated_shares,
     gap_bins,
 )
-from domaincal.shift.risk import labelled_domains, new_domains
+from domaincal.shift.rows_by_domain import labelled_domains, new_domains
 
 INSIDE, EDGE, OUTSIDE, UNKNOWN = "inside", "edge", "outside", "unknown"
 
@@ -35,9 +36,7 @@ INSIDE_LEVEL = 0.9
 #: It is outside if it is more than this many times as far away as all left-out domains.
 OUTSIDE_FACTOR = 1.1
 #: Fewer domains than this cannot have a 90% limit below the largest distance.
-ENOUGH_DOMAINS = 9
-#: Part of the reason of a verdict on few rows.
-FEW_ROWS = "only large differences would show"
+ENOUGH_DOMAINS = needed_domains(INSIDE_LEVEL)
 # Batches of each size that are drawn from a left-out domain, left-out domains, and their rows.
 _N_BATCHES = 8
 _MOST_LEFT_OUT = 100
@@ -188,11 +187,11 @@ class CoveredDomains:
             [UNKNOWN, INSIDE, EDGE],
             OUTSIDE,
         )
-        coarse = inside > _COARSE * self._limits(self.sizes[-1:].astype(np.float64))[0]
         reasons = [
             self._reason(*values)
             for values in zip(
-                *(a.tolist() for a in (verdict, distance, inside, farthest, n, coarse)), strict=True
+                *(a.tolist() for a in (verdict, distance, inside, farthest, n, self.is_coarse(n))),
+                strict=True,
             )
         ]
         return pd.DataFrame(
@@ -204,6 +203,11 @@ class CoveredDomains:
                 "reason": reasons,
             }
         )
+
+    def is_coarse(self, n: ArrayLike) -> Array:
+        """Whether batches of n rows are so small that only large differences would show."""
+        n = np.asarray(n, np.float64)
+        return self._limits(n)[0] > _COARSE * self._limits(self.sizes[-1:].astype(np.float64))[0]
 
     def arrays(self) -> dict[str, Array]:
         """Everything as plain arrays, for a file."""
@@ -281,7 +285,7 @@ class CoveredDomains:
             "another one.",
         }[verdict]
         if verdict == INSIDE and coarse:
-            reason += f" With {n:.0f} row{'s' * (n != 1)}, {FEW_ROWS}."
+            reason += f" With {n:.0f} row{'s' * (n != 1)}, only large differences would show."
         if not enough:
             reason += f" {n_left_out} known domains are few to compare with."
         return reason

@@ -17,7 +17,7 @@ from domaincal.data import CalibrationData
 from domaincal.errors import InputError
 from domaincal.shift.divergence import GRID, check_grid
 from domaincal.shift.gap_samples import GapSamples
-from domaincal.shift.risk import domain_codes, new_domains
+from domaincal.shift.rows_by_domain import domain_codes, new_domains
 
 Method = Literal["divergence", "posterior", "means"]
 METHODS = ("divergence", "posterior", "means")

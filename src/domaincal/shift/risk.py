@@ -9,10 +9,11 @@ import pandas as pd
 
 from domaincal._tensors import host_array
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
-from domaincal._validation import check_labels, check_logits
+from domaincal._validation import check_logits
 from domaincal.calibrators.softmax import confidences_at
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
+from domaincal.shift.rows_by_domain import labelled_domains
 from domaincal.statistics import LabelledRows, fit_temperature
 from domaincal.statistics.consistent_temperature import consistent_log_temperatures
 
@@ -132,31 +133,6 @@ def risk_table(data: CalibrationData, calibrator: Any) -> pd.DataFrame:
             "predicted": _domain_means(np.abs(predicted - own), codes),
         }
     )
-
-
-def labelled_domains(data: CalibrationData, needed_by: str) -> tuple[IntArray, Array, Array]:
-    """Code of the domain of each row, names of the domains, and labels; all are required."""
-    codes, names = domain_codes(data, needed_by)
-    if data.labels is None:
-        raise InputError(f"{needed_by} needs labels; pass CalibrationData(..., labels=...).")
-    labels = check_labels(data.labels, n_rows=len(codes), n_classes=data.logits.shape[1])
-    return codes, names, labels
-
-
-def domain_codes(data: CalibrationData, needed_by: str) -> tuple[IntArray, Array]:
-    """Code of the domain of each row, and names of the domains, which are required."""
-    if not isinstance(data, CalibrationData):
-        raise InputError(f"{needed_by} needs a CalibrationData, got {type(data).__name__}.")
-    if data.domains is None:
-        raise InputError(f"{needed_by} needs domains; pass CalibrationData(..., domains=...).")
-    return data.domain_codes
-
-
-def new_domains(new: CalibrationData) -> list[tuple[object, CalibrationData]]:
-    """Name and rows of each new domain; 0 is the name if there are no domains."""
-    if not isinstance(new, CalibrationData):
-        raise InputError(f"new must be a CalibrationData, got {type(new).__name__}.")
-    return [(0, new)] if new.domains is None else list(new.by_domain())
 
 
 def _confidences(logits: Array, temperature: ArrayLike) -> FloatArray:

@@ -15,7 +15,7 @@ from domaincal._typing import FloatArray
 from domaincal._validation import check_count, check_finite_features, check_random_state
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
-from domaincal.shift.risk import new_domains
+from domaincal.shift.rows_by_domain import new_domains
 
 #: Rows of a new domain from which the classifier is fitted and scored.
 MINIMUM_ROWS = 10

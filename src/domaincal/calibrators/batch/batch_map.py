@@ -141,14 +141,34 @@ class BatchMap:
         return self._interpolated(list((entropy - mean[:, None]) / scale[:, None]), n)
 
     def _interpolated(self, of_sizes: list[FloatArray], n: FloatArray) -> FloatArray:
-        """Values of the batches for each size, interpolated to the sizes of the batches."""
-        values = np.stack(of_sizes)
-        last = len(self.sizes) - 1
-        position = np.interp(np.log(n), np.log(self.sizes), np.arange(last + 1))
-        below = np.minimum(position.astype(np.int64), max(last - 1, 0))
-        above, batch = np.minimum(below + 1, last), np.arange(len(n))
-        share = position - below
-        return np.asarray(values[below, batch] * (1 - share) + values[above, batch] * share)
+        return between_sizes(of_sizes, self.sizes, n)
+
+
+def between_sizes(of_sizes: list[FloatArray], sizes: FloatArray, n: FloatArray) -> FloatArray:
+    """Value of each batch of n rows, interpolated in log n between its values for two sizes.
+
+    Parameters
+    ----------
+    of_sizes : list of arrays of shape (n_batches,)
+        Values of the batches for each size.
+    sizes : array of shape (n_sizes,)
+        Numbers of rows, in ascending order; outside of them, the nearest size counts.
+    n : array of shape (n_batches,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = [np.array([0.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0])]
+    >>> found = between_sizes(values, np.array([10.0, 1000.0]), np.array([1.0, 100.0, 1e6]))
+    >>> found.round(6).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    values, last = np.stack(of_sizes), len(sizes) - 1
+    position = np.interp(np.log(n), np.log(sizes), np.arange(last + 1))
+    below = np.minimum(position.astype(np.int64), max(last - 1, 0))
+    above, batch = np.minimum(below + 1, last), np.arange(len(n))
+    share = position - below
+    return np.asarray(values[below, batch] * (1 - share) + values[above, batch] * share)
 
 
 def n_statistics(directions: FeatureDirections | None) -> int:

@@ -8,8 +8,8 @@ from domaincal._tensors import host_array
 from domaincal._typing import FloatArray, IntArray
 from domaincal.calibrators.softmax import confidences_at
 from domaincal.data import CalibrationData
-from domaincal.kernels.dispatch import predicted_classes
 from domaincal.shift.accuracy.estimator import AccuracyEstimator, batch_means
+from domaincal.shift.rows_by_domain import hits_of
 
 
 class DifferenceOfConfidences(AccuracyEstimator):
@@ -48,7 +48,7 @@ class DifferenceOfConfidences(AccuracyEstimator):
         self.random_state = random_state
 
     def _learn(self, data: CalibrationData) -> None:
-        hits = predicted_classes(data.logits) == host_array(data.labels)
+        hits = hits_of(data.logits, data.labels)
         self.difference_ = float(hits.mean() - _confidences(data).mean())
 
     def _estimates(self, data: CalibrationData, codes: IntArray, n_batches: int) -> FloatArray:

@@ -12,28 +12,25 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from domaincal._tensors import host_array
 from domaincal._typing import ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_number, check_random_state
 from domaincal._warnings import handle_warnings
 from domaincal.calibrators.inputs import check_same_classes, order_features, unpack_arguments
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
-from domaincal.kernels.dispatch import predicted_classes
 from domaincal.shift.accuracy.left_out_residuals import (
     LeftOutResiduals,
     left_out_residuals,
-    needed_domains,
 )
+from domaincal.shift.conformal import needed_domains
 from domaincal.shift.covered_domains import OUTSIDE, CoveredDomains
 from domaincal.shift.gap_histograms import GapHistograms
+from domaincal.shift.rows_by_domain import ALL_ROWS, hits_of
 from domaincal.statistics import LabelledRows, fit_temperature
 
-#: Name in the table of rows that are passed without domains.
-ALL_ROWS = "all rows"
 #: Columns of the table of estimates.
 COLUMNS = ("domain", "n", "predicted_accuracy", "low", "high", "verdict", "reason")
-_NO_INTERVAL = "There is no interval: estimates for domains unlike all known ones can be far off."
+_TOO_FAR = "There is no interval: estimates for domains unlike all known ones can be far off."
 _SIZES = (1, 2, 5, 10, 20, 50, 100, 300, 1000)
 
 
@@ -121,7 +118,7 @@ class AccuracyEstimator(BaseEstimator, ABC):
         if data.labels is None:
             raise InputError("y is missing: fit needs the class of each row.")
         codes, names = _codes(data)
-        hits = predicted_classes(data.logits) == host_array(data.labels)
+        hits = hits_of(data.logits, data.labels)
         self.n_domains_ = len(names)
         self.domain_accuracies_ = np.bincount(codes, hits) / np.bincount(codes)
         self.n_classes_ = data.logits.shape[1]
@@ -178,14 +175,13 @@ class AccuracyEstimator(BaseEstimator, ABC):
         width = self.residuals_.half_width(n, self.coverage)
         judged = self.covered_.judge(gaps, n)
         reasons = judged["reason"].tolist()
+        # Errors on known domains say nothing about a domain that is unlike all of them.
         is_far = (judged["verdict"] == OUTSIDE).to_numpy()
-        if not np.isfinite(width).all():
-            reasons = [f"{reason} {self._missing_interval()}" for reason in reasons]
-        else:
-            # Errors on known domains say nothing about a domain that is unlike all of them.
-            width = np.where(is_far, np.inf, width)
-            reasons = [f"{reason} {_NO_INTERVAL}" * far or reason
-                       for reason, far in zip(reasons, is_far.tolist(), strict=True)]  # fmt: skip
+        missing = np.where(is_far, _TOO_FAR, "").astype(object)
+        if self.residuals_.n_domains < needed_domains(self.coverage):
+            missing[:] = self._too_few_domains()
+        width = np.where(missing == "", width, np.inf)
+        reasons = [" ".join(filter(None, pair)) for pair in zip(reasons, missing, strict=True)]
         columns = (
             names, n.astype(np.int64), predicted, np.clip(predicted - width, 0.0, 1.0),
             np.clip(predicted + width, 0.0, 1.0), judged["verdict"].to_numpy(), reasons,
@@ -232,7 +228,7 @@ class AccuracyEstimator(BaseEstimator, ABC):
             random=random,
         )
 
-    def _missing_interval(self) -> str:
+    def _too_few_domains(self) -> str:
         return (
             f"There is no interval: one of {100 * self.coverage:g}% needs "
             f"{needed_domains(self.coverage)} labelled domains, and the fit had {self.n_domains_}."

@@ -12,8 +12,8 @@ from domaincal._typing import FloatArray, IntArray
 from domaincal.calibrators.baselines.density_ratio import DensityRatio
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
-from domaincal.kernels.dispatch import predicted_classes
 from domaincal.shift.accuracy.estimator import AccuracyEstimator
+from domaincal.shift.rows_by_domain import hits_of
 
 # Rows of the fit that are weighted: a classifier is fitted for each batch of new rows.
 _MOST_ROWS = 20_000
@@ -64,7 +64,7 @@ class ImportanceWeighting(AccuracyEstimator):
 
     def _learn(self, data: CalibrationData) -> None:
         features = _features(data)
-        hits = predicted_classes(data.logits) == host_array(data.labels)
+        hits = hits_of(data.logits, data.labels)
         random = np.random.default_rng(self.random_state)
         rows = np.arange(len(data))
         if len(rows) > _MOST_ROWS:

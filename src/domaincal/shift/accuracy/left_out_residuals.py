@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from domaincal._typing import FloatArray, IntArray
+from domaincal.shift.conformal import conformal_rank
 
 #: No more fits than this: from 11 domains on, several domains are left out together.
 MAX_FOLDS = 10
@@ -54,23 +54,12 @@ class LeftOutResiduals:
         >>> errors.half_width(np.array([50.0]), 0.99).tolist()
         [inf]
         """
-        if self.n_domains < needed_domains(coverage):
+        rank = conformal_rank(self.n_domains, coverage)
+        if rank is None:
             return np.full(len(n), np.inf)
-        rank = math.ceil(coverage * (self.n_domains + 1) - 1e-9)  # 0.9 * 10 is not above 9
         widths = np.sort(np.abs(self.values), axis=1)[:, rank - 1].mean(axis=1)
         widths = np.maximum.accumulate(widths[::-1])[::-1]
         return np.asarray(np.interp(np.log(n), np.log(self.sizes), widths))
-
-
-def needed_domains(coverage: float) -> int:
-    """Smallest number of domains from which an interval with this coverage can be had.
-
-    Examples
-    --------
-    >>> needed_domains(0.9), needed_domains(0.95)
-    (9, 19)
-    """
-    return math.ceil(coverage / (1.0 - coverage) - 1e-9)
 
 
 def random_folds(n_domains: int, random: np.random.Generator) -> IntArray:

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from domaincal._tensors import host_array
 from domaincal._typing import FloatArray, IntArray
 from domaincal._validation import check_random_state
-from domaincal.calibrators.batch.batch_map import FeatureDirections
+from domaincal.calibrators.batch.batch_map import FeatureDirections, between_sizes
 from domaincal.calibrators.batch.batch_rows import (
     batch_statistics,
     domain_rows,
@@ -22,8 +22,8 @@ from domaincal.calibrators.batch.batch_temperature import MINIMUM_DOMAINS
 from domaincal.calibrators.batch.batch_training import resample_batches
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
-from domaincal.kernels.dispatch import predicted_classes
 from domaincal.shift.accuracy.estimator import AccuracyEstimator
+from domaincal.shift.rows_by_domain import hits_of
 from domaincal.statistics import LabelledRows, fit_temperature
 
 
@@ -79,7 +79,7 @@ class AccuracyRegression(AccuracyEstimator):
         values = domain_values(z, x, chosen, beta=self._beta, directions=self.feature_directions_)
         weights = [one.weight for one in chosen]
         batches = resample_batches(values, weights, check_random_state(self.random_state))
-        hits = predicted_classes(z) == labels
+        hits = hits_of(z, labels)
         n = np.bincount(codes)
         # Half a hit and half a miss more: log-odds are finite.
         targets = logit((np.bincount(codes, hits) + 0.5) / (n + 1.0))
@@ -101,14 +101,9 @@ class AccuracyRegression(AccuracyEstimator):
         statistics, n = batch_statistics(
             data.logits, x, codes, n_batches, beta=self._beta, directions=directions
         )
-        sizes = np.log(list(self.regressions_))
-        found = np.stack([one.predict(statistics) for one in self.regressions_.values()])
-        position = np.interp(np.log(n), sizes, np.arange(len(sizes)))
-        below = np.minimum(position.astype(np.int64), len(sizes) - 2)
-        batch, share = np.arange(n_batches), position - below
-        return np.asarray(
-            expit(found[below, batch] * (1.0 - share) + found[below + 1, batch] * share)
-        )
+        found = [one.predict(statistics) for one in self.regressions_.values()]
+        sizes = np.array(list(self.regressions_), np.float64)
+        return np.asarray(expit(between_sizes(found, sizes, n)))
 
 
 def _domains(data: CalibrationData) -> tuple[IntArray, FloatArray]:

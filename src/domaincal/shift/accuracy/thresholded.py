@@ -11,9 +11,9 @@ from domaincal._typing import FloatArray, IntArray
 from domaincal._validation import check_option
 from domaincal.calibrators.softmax import confidences_at
 from domaincal.data import CalibrationData
-from domaincal.kernels.dispatch import predicted_classes
 from domaincal.kernels.numpy_kernels import row_statistics
 from domaincal.shift.accuracy.estimator import AccuracyEstimator, batch_means
+from domaincal.shift.rows_by_domain import hits_of
 from domaincal.statistics.blocks import row_blocks
 
 # Memory of a block of rows for which all probabilities are computed.
@@ -68,7 +68,7 @@ class ThresholdedConfidence(AccuracyEstimator):
         check_option(self.score, "score", ("confidence", "entropy"))
 
     def _learn(self, data: CalibrationData) -> None:
-        hits = predicted_classes(data.logits) == host_array(data.labels)
+        hits = hits_of(data.logits, data.labels)
         scores = np.sort(self._scores(data))[::-1]
         n_hits = int(hits.sum())
         # As many scores at or above the threshold as there are hits.
