@@ -105,7 +105,7 @@ def test_bins_of_few_rows_are_pale_and_not_connected_by_the_line():
     np.testing.assert_allclose(bar[:, 1], [curve.low[k], curve.high[k]])
 
 
-def test_expected_accuracies_are_drawn_with_their_intervals_lowest_first():
+def test_predicted_accuracies_are_drawn_with_their_intervals_lowest_first():
     ax = dc.plots.plot_predicted_accuracy(EXPECTED)
     names = [text.get_text() for text in ax.get_yticklabels()]
     assert names == [f"site {k}" for k in range(69, 9, -1)]
@@ -119,7 +119,7 @@ def test_expected_accuracies_are_drawn_with_their_intervals_lowest_first():
     assert ends == pytest.approx(np.array([[10.0, 0.0], [30.0, 0.0]]))
 
 
-def test_a_table_without_expected_accuracies_is_refused():
+def test_a_table_without_predicted_accuracies_is_refused():
     with pytest.raises(dc.DomaincalError, match="predict of an estimator"):
         dc.plots.plot_predicted_accuracy(TABLE)
 
