@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
+from domaincal._row_arrays import is_row_array
 from domaincal._tensors import as_array, host_array, on_device
 from domaincal._typing import Array, ArrayLike, FeatureMatrix
 from domaincal.errors import InputError
@@ -16,13 +18,17 @@ def check_real_array(
 ) -> Array:
     """Convert to an array of real numbers, of any shape.
 
-    With ``keep_device``, a tensor that numpy cannot read stays on its device.
+    With ``keep_device``, a tensor that numpy cannot read stays on its device, and rows that are
+    read in blocks stay where they are.
     """
     if values is None:
         raise InputError(f"{name} is None; pass an array of real numbers.")
     check_not_masked(values, name)
     try:
-        array = as_array(values) if keep_device else host_array(values)
+        if keep_device and is_row_array(values):
+            array = cast(Array, values)  # it has the part of the interface that callers use
+        else:
+            array = as_array(values) if keep_device else host_array(values)
         if array.dtype.kind == "O":
             array = array.astype(np.float64)
     # torch raises RuntimeError, and integers above 1e308 OverflowError.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
+from domaincal._row_arrays import CodedRows, ComputedRows, is_row_array
 from domaincal._tensors import host_array, is_tensor
 from domaincal._typing import Array, ArrayLike, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation.arrays import (
@@ -77,10 +78,17 @@ def check_finite_logits(logits: Array, columns: Sequence[str] | None = None) -> 
 def non_finite_logits_error(logits: FeatureMatrix) -> InputError:
     """The error for logits whose sums are NaN or infinite."""
     return non_finite_error(logits, "logits", _NON_FINITE_LOGITS_CURE) or InputError(
-        f"logits are too large for their precision (largest {np.abs(logits[:]).max():.3g}); raise "
+        f"logits are too large for their precision (largest {_largest(logits):.3g}); raise "
         "masked logits (such as -1e30) to about the smallest other logit, or divide all by a "
         "constant."
     )
+
+
+def _largest(rows: FeatureMatrix) -> float:
+    """Largest magnitude, read in blocks of rows."""
+    size = max(1, (1 << 20) // rows.shape[1])
+    starts = range(0, len(rows), size)
+    return float(max(np.abs(rows[start : start + size]).max() for start in starts))
 
 
 def check_labels(
@@ -93,8 +101,17 @@ def check_labels(
 ) -> Array:
     """Check the class index of each row; an integer dtype is kept.
 
-    Labels that are strings are looked up in ``names``, the names of the classes.
+    Labels that are strings are looked up in ``names``, the names of the classes. Labels that are
+    read in blocks are checked when they are read.
     """
+    if is_row_array(labels):
+        check_n_rows(cast(Array, labels), name, n_rows)
+
+        def checked(start: int, stop: int) -> Array:
+            values = labels[start:stop]
+            return check_labels(values, n_rows=stop - start, n_classes=n_classes, name=name)
+
+        return cast(Array, ComputedRows(labels.shape, labels.dtype, checked))
     y = _label_array(labels, name)
     check_n_rows(y, name, n_rows)
     if y.dtype.kind in "OUT":
@@ -265,7 +282,7 @@ def check_finite_features(features: Array, columns: Sequence[str] | None = None)
 def non_finite_features_error(features: FeatureMatrix) -> InputError:
     """The error for features whose sums are NaN or infinite."""
     return non_finite_error(features, "features", _NON_FINITE_FEATURES_CURE) or InputError(
-        f"features are too large to be squared (largest {np.abs(features[:]).max():.3g}); divide "
+        f"features are too large to be squared (largest {_largest(features):.3g}); divide "
         "them by a constant."
     )
 
@@ -288,6 +305,8 @@ def check_domains(
     one = name.removesuffix("s")
     if domains is None:
         raise InputError(f"{needed_by} needs {name}; pass {name}=..., the {one} of each row.")
+    if isinstance(domains, CodedRows):
+        return cast(IntArray, domains.codes), domains.names
     values = _domain_array(domains, name, one)
     check_n_rows(values, name, n_rows)
     if values.dtype.kind == "f":

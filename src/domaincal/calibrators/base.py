@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from domaincal._notebook_view import notebook_view
+from domaincal._row_arrays import is_row_array
 from domaincal._tensors import convert_like, host_array, on_device
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import (
@@ -22,6 +23,7 @@ from domaincal._validation import (
     check_sample_weight,
     warn_of_probabilities,
 )
+from domaincal.calibrators.blocked_predictions import predict_blocks
 from domaincal.calibrators.choice.selection import Selection
 from domaincal.calibrators.inputs import (
     Inputs,
@@ -32,7 +34,8 @@ from domaincal.calibrators.inputs import (
 )
 from domaincal.calibrators.predictions import Predictions, RowScores, proper_scores
 from domaincal.calibrators.softmax import confidences_at, probabilities_at
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows, CalibrationData
+from domaincal.data.blocked_rows import as_rows
 from domaincal.data.fingerprint import fingerprint
 from domaincal.errors import InputError
 
@@ -43,8 +46,9 @@ RowValues: TypeAlias = tuple[Any, ...]
 class Calibrator(BaseEstimator, ABC):
     """Base class of all calibrators, which turn logits into calibrated probabilities.
 
-    Every method takes arrays, or one :class:`CalibrationData` in their place. Predictions for
-    logits in a torch tensor are tensors on the same device.
+    Every method takes arrays, or one :class:`CalibrationData` or :class:`Store` in their place. The
+    rows of a store are read in blocks. Predictions for logits in a torch tensor are tensors on the
+    same device.
 
     Subclasses implement ``_learn``, which fits checked rows; ``_prepare``, which computes the
     values of each row that all predictions share; and ``_confidences`` and ``_probabilities``,
@@ -66,6 +70,9 @@ class Calibrator(BaseEstimator, ABC):
     # scikit-learn treats every argument except X as metadata: here the first one is the data.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"logits": UNUSED}
     __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"logits": UNUSED}
+
+    # Whether the fit needs only sums over rows, so that they can be read in blocks.
+    _fits_blocks: ClassVar[bool] = False
 
     n_classes_: int
     data_fingerprint_: str
@@ -105,6 +112,8 @@ class Calibrator(BaseEstimator, ABC):
         """
         self._check_parameters()
         inputs = unpack_arguments("fit", logits, y=y, features=features, domains=domains)
+        if is_row_array(inputs.logits):
+            self._check_blocks(sample_weight)
         z = check_logits(inputs.logits)
         names = inputs.class_names
         if names is not None:
@@ -135,6 +144,9 @@ class Calibrator(BaseEstimator, ABC):
         -------
         array of shape (n,)
         """
+        rows = as_rows(logits)
+        if isinstance(rows, BlockedRows):
+            return self._predict_blocks("predict_confidence", rows, features, domains)
         z, values = self._check_and_prepare("predict_confidence", logits, features, domains)
         result: FloatArray = convert_like(self._confidences(z, values), logits_argument(logits))
         return result
@@ -164,6 +176,9 @@ class Calibrator(BaseEstimator, ABC):
         array of shape (n, n_classes)
             float32 for float16 and float32 logits, otherwise float64.
         """
+        rows = as_rows(logits)
+        if isinstance(rows, BlockedRows):
+            return self._predict_blocks("predict_proba", rows, features, domains)
         z, values = self._check_and_prepare("predict_proba", logits, features, domains)
         result: Array = convert_like(self._probabilities(z, values), logits_argument(logits))
         return result
@@ -291,6 +306,30 @@ class Calibrator(BaseEstimator, ABC):
         """Whether predictions for a row depend on the other rows of its domain."""
         return False
 
+    def _check_blocks(self, sample_weight: Any) -> None:
+        """Raise InputError if this method cannot be fitted to rows that are read in blocks."""
+        if not self._fits_blocks:
+            raise InputError(
+                f"{type(self).__name__} needs all rows in memory; pass store.read() instead of the "
+                "store, or fit TemperatureScaling, DomainTemperatureScaling or "
+                "MultiDomainTemperatureScaling, which read it in blocks."
+            )
+        if sample_weight is not None:
+            raise InputError(
+                "sample_weight cannot be used with rows that are read in blocks; pass store.read() "
+                "instead of the store."
+            )
+
+    def _predict_blocks(self, method: str, rows: BlockedRows, features: Any, domains: Any) -> Array:
+        """Predictions of a method for rows that are read in blocks."""
+        unpack_arguments(method, rows, features=features, domains=domains)
+        if self.predicts_batches():
+            raise InputError(
+                f"{type(self).__name__} predicts all rows of a domain together, which needs them "
+                "in memory; pass store.read() instead of the store."
+            )
+        return predict_blocks(rows, getattr(self, method))
+
     def _check_parameters(self) -> None:
         """Raise InputError for invalid parameters, before any row is read."""
 
@@ -357,6 +396,9 @@ class TemperatureCalibrator(Calibrator):
         -------
         array of shape (n,)
         """
+        rows = as_rows(logits)
+        if isinstance(rows, BlockedRows):
+            return self._predict_blocks("predict_temperature", rows, features, domains)
         z, values = self._check_and_prepare("predict_temperature", logits, features, domains)
         temperatures = self._row_temperatures(values, len(z))
         if temperatures is None:

@@ -18,6 +18,7 @@ from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.temperature import bound_reasons, fit_pooled_temperature
 from domaincal.errors import BoundaryWarning, InputError, SmallDomainWarning
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
+from domaincal.statistics.domain_counts import domain_counts
 from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
 
@@ -79,7 +80,7 @@ class DomainCalibrator(TemperatureCalibrator):
             LabelledRows(rows.logits, rows.labels, codes, len(names), rows.weight)
         )
         weighted = codes if rows.weight is None else codes[rows.weight > 0]
-        small = np.bincount(weighted, minlength=len(names)) < MINIMUM_ROWS
+        small = domain_counts(weighted, len(names)) < MINIMUM_ROWS
         _warn_of_unused_domains(names, small, each)
         pooled = fit_pooled_temperature(rows)
         return DomainFit(codes, names, each, pooled, ~(small | each.at_bound))

@@ -48,6 +48,8 @@ class DomainTemperatureScaling(DomainCalibrator):
     True
     """
 
+    _fits_blocks = True
+
     def _learn(self, rows: TrainingRows) -> None:
         self._store_domains(self._fit_domains(rows))
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
+from domaincal._row_arrays import ComputedRows, RowArray, is_row_array
 from domaincal._typing import FloatArray
 from domaincal._warnings import warn_caller
 from domaincal.calibrators.clipped_temperatures import warn_of_clipped_temperatures
@@ -31,7 +34,7 @@ def warn_of_no_domain(pooled: TemperatureFit) -> None:
 
 def warn_of_subsample(problem: HeadProblem, fit: HeadFit, *, head: object, max_rows: int) -> None:
     """Warn if the head was fitted to some of the rows only."""
-    n_rows = len(problem.all_rows())
+    n_rows = problem.n_rows()
     if fit.n_rows == n_rows:
         return
     per_domain = max_rows // int(problem.used.sum())
@@ -93,6 +96,8 @@ def _held_out_ratio(fit: HeadFit) -> float:
 
 def _nll_ratio(rows: LabelledRows, predicted: FloatArray, pooled: TemperatureFit) -> float:
     """NLL of the predicted temperatures divided by that of the pooled one, on the same rows."""
+    if is_row_array(predicted):
+        return _nll_ratio_of_blocks(rows, predicted, pooled)
     sums = rows.sums(1.0 / predicted, per_row=True)
     pooled_nll = pooled.nll[0]
     if np.isnan(predicted).any():
@@ -101,3 +106,13 @@ def _nll_ratio(rows: LabelledRows, predicted: FloatArray, pooled: TemperatureFit
         pooled_nll = pooled_sums.nll.sum() / pooled_sums.weight.sum()
     # If all rows are certain and right, both NLL are 0 and there is nothing to compare.
     return float(sums.nll.sum() / sums.weight.sum() / pooled_nll) if pooled_nll > 0 else 1.0
+
+
+def _nll_ratio_of_blocks(rows: LabelledRows, predicted: RowArray, pooled: TemperatureFit) -> float:
+    """The same for temperatures that are computed block by block."""
+    beta = ComputedRows(
+        predicted.shape, np.float64, lambda start, stop: 1.0 / predicted[start:stop]
+    )
+    sums = rows.sums(cast(FloatArray, beta), per_row=True)
+    nll = sums.nll.sum() / sums.weight.sum()
+    return float(nll / pooled.nll[0]) if pooled.nll[0] > 0 else 1.0

@@ -6,9 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from domaincal._typing import Array, FloatArray
+from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal.calibrators.temperature_target import Clip, TemperatureTarget, temperature_limits
-from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
+from domaincal.kernels import dispatch
+from domaincal.statistics import LabelledRows, LinearMap, TemperatureFit, fit_temperature
+from domaincal.statistics.blas_threads import one_blas_thread
+from domaincal.statistics.blocks import Workers
+from domaincal.statistics.normal_equations import feature_blocks, product
+from domaincal.statistics.temperature_sums import fit_without_parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +45,7 @@ class HeldOutDomains:
         The limits of T follow from the other domains. ``values`` is NaN for rows that are not
         scored.
         """
-        others = np.where(held_out, np.nan, self.temperatures)
-        low, high = temperature_limits(self.clip, others, self.pooled)
-        predicted = replace(self.target, low=low, high=high).to_temperature(values)
+        predicted = self._target_without(held_out).to_temperature(values)
         sums = self.rows.sums(1.0 / predicted, per_row=True)
         return np.asarray(sums.nll[held_out] / sums.weight[held_out])
 
@@ -53,3 +56,69 @@ class HeldOutDomains:
         weight = np.where(others[np.asarray(self.rows.domain)], weight, 0.0)
         fit = fit_temperature(LabelledRows(self.rows.logits, self.rows.labels, weight=weight))
         return float(self.target.from_temperature(fit.temperature)[0])
+
+    def nll_of_maps(
+        self, features: FeatureMatrix, folds: IntArray, maps: list[list[LinearMap]]
+    ) -> FloatArray:
+        """Mean NLL of each domain at the temperatures that maps predict, in one pass over the rows.
+
+        ``folds`` holds the fold of each domain (-1 for domains without one), and ``maps[k]`` maps
+        that were fitted without the domains of fold k. The result has one row for each map, and a
+        last one for one temperature that is fitted to all other folds; NaN for domains without a
+        fold.
+        """
+        rows, domain = self.rows, self.rows.domain
+        assert domain is not None
+        score = _FoldScores(
+            maps, [self._target_without(folds == k) for k in range(len(maps))],
+            fit_without_parts(rows, folds, len(maps), start=self.pooled.temperature).temperature,
+        )  # fmt: skip
+
+        def block_nll(block: slice) -> FloatArray:
+            codes = domain[block]
+            beta = score.beta(features[block], folds[codes])
+            z, y = rows.logits[block], rows.labels[block]
+            sums = [
+                dispatch.temperature_sums(
+                    z, y, column, domain=codes, n_domains=rows.n_domains, compiled=rows.compiled
+                )
+                for column in np.ascontiguousarray(beta.T)
+            ]
+            return np.stack(sums)[:, :, :2]
+
+        width = max(features.shape[1], rows.logits.shape[1])
+        with one_blas_thread(), Workers() as workers:
+            weight, nll = np.moveaxis(
+                workers.sum(block_nll, feature_blocks(len(rows.logits), width)), 2, 0
+            )
+        with np.errstate(invalid="ignore"):
+            return np.asarray(nll / weight)
+
+    def _target_without(self, held_out: Array) -> TemperatureTarget:
+        """Target with the limits of T that follow from the other domains."""
+        others = np.where(held_out, np.nan, self.temperatures)
+        low, high = temperature_limits(self.clip, others, self.pooled)
+        return replace(self.target, low=low, high=high)
+
+
+@dataclass(frozen=True, eq=False)
+class _FoldScores:
+    """Temperatures of rows under the maps of their fold, and under its pooled temperature."""
+
+    maps: list[list[LinearMap]]
+    targets: list[TemperatureTarget]
+    pooled: FloatArray
+
+    def beta(self, x: Array, fold: IntArray) -> FloatArray:
+        """One over the temperatures, shape (n, n_maps + 1); NaN for rows without a fold."""
+        n_maps = len(self.maps[0])
+        coefs = np.stack([one.coef for of_fold in self.maps for one in of_fold], axis=1)
+        values = product(x, coefs).reshape(len(x), len(self.maps), n_maps)
+        beta = np.full((len(x), n_maps + 1), np.nan)
+        for k, (of_fold, target) in enumerate(zip(self.maps, self.targets, strict=True)):
+            own = fold == k
+            intercepts = np.array([one.intercept for one in of_fold])
+            beta[own, :-1] = 1.0 / target.to_temperature(values[own, k] + intercepts)
+            pooled = target.from_temperature(self.pooled[k : k + 1])
+            beta[own, -1] = 1.0 / target.to_temperature(pooled)
+        return beta

@@ -11,7 +11,8 @@ from domaincal._tensors import select_columns
 from domaincal._typing import Array, FloatArray
 from domaincal._validation import check_class_columns, check_names, column_names
 from domaincal._wording import few
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows, CalibrationData
+from domaincal.data.blocked_rows import as_rows
 from domaincal.errors import InputError
 
 
@@ -58,11 +59,12 @@ class TrainingRows:
 def unpack_arguments(
     method: str, logits: Any, *, y: Any = None, features: Any, domains: Any
 ) -> Inputs:
-    """Arguments of a call; a CalibrationData replaces logits, y, features and domains.
+    """Arguments of a call; CalibrationData or a store replace logits, y, features and domains.
 
     ``method`` is the name of the called method, for the error if both are given.
     """
-    if not isinstance(logits, CalibrationData):
+    logits = as_rows(logits)
+    if not isinstance(logits, CalibrationData | BlockedRows):
         return Inputs(
             logits, y, features, domains, _class_columns(logits), _frame_columns(features)
         )
@@ -71,7 +73,7 @@ def unpack_arguments(
     duplicates = [name for name, value in arrays.items() if value is not None]
     if duplicates:
         raise InputError(
-            f"{method} got a CalibrationData, which already holds all arrays, and "
+            f"{method} got a {type(data).__name__}, which already holds all arrays, and "
             f"{few(duplicates)} as well; pass either the data or arrays."
         )
     if method == "fit" and data.labels is None:

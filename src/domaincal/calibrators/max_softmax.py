@@ -29,6 +29,8 @@ class MaxSoftmax(TemperatureCalibrator):
     array([0.5])
     """
 
+    _fits_blocks = True
+
     temperature_: float
 
     def _learn(self, rows: TrainingRows) -> None:

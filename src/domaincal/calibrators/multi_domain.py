@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
 
-from domaincal._typing import Array, ArrayLike, FeatureMatrix, FloatArray
+from domaincal._row_arrays import ComputedRows, is_row_array
+from domaincal._typing import Array, ArrayLike, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import (
     check_features,
     check_random_state,
@@ -156,6 +159,8 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
     True
     """
 
+    _fits_blocks = True
+
     clip_: tuple[float, float]
     head_: Callable[[FeatureMatrix], FloatArray]
     head_parameters_: dict[str, float]
@@ -270,13 +275,13 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
         if not domains.used.any():
             pooled_target = target.from_temperature(domains.pooled.temperature)[0]
             constant = LinearMap(np.zeros(x.shape[1]), pooled_target)
-            self._training_predictions(problem, constant)
+            self._training_temperatures(problem, constant, target)
             warn_of_no_domain(domains.pooled)
             return HeadFit(constant, {}, empty_search(), 0)
         fit = fit_head(
             problem, self.head, alpha=self.alpha, max_rows=self.max_rows, nystroem=self.nystroem
         )
-        predicted = target.to_temperature(self._training_predictions(problem, fit.head))
+        predicted = self._training_temperatures(problem, fit.head, target)
         warn_of_poor_head(
             labelled, predicted, domains.pooled, fit,
             n_domains=int(domains.used.sum()), suggestions=self._suggestions(),
@@ -299,8 +304,34 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
             fit_intercept=self.fit_intercept,
             held_out_nll=criterion.nll,
             pooled_target=criterion.pooled_target,
+            nll_of_maps=partial(criterion.nll_of_maps, x),
             random_state=int(check_random_state(self.random_state).integers(1 << 31)),
+            select=self._selection(rows, x, domains, target) if is_row_array(rows.logits) else None,
         )
+
+    def _selection(
+        self, rows: LabelledRows, x: FeatureMatrix, domains: DomainFit, target: TemperatureTarget
+    ) -> Callable[[IntArray], HeadProblem]:
+        """Function that makes the problem of some of the rows, in memory."""
+
+        def select(numbers: IntArray) -> HeadProblem:
+            some = rows.select(numbers)
+            codes = np.asarray(some.domain)
+            return self._make_problem(some, x[numbers], replace(domains, codes=codes), target)
+
+        return select
+
+    def _training_temperatures(
+        self, problem: HeadProblem, head: Any, target: TemperatureTarget
+    ) -> FloatArray:
+        """Predicted temperatures of all rows; for expensive heads, NaN but for a subsample."""
+        if not problem.streamed:
+            return target.to_temperature(self._training_predictions(problem, head))
+        x = problem.features
+        return cast(FloatArray, ComputedRows(
+            (len(x),), np.float64,
+            lambda start, stop: target.to_temperature(head(x[start:stop])),
+        ))  # fmt: skip
 
     def _training_predictions(self, problem: HeadProblem, head: Any) -> FloatArray:
         """Predicted targets of all rows; for expensive heads, of a subsample (otherwise NaN)."""

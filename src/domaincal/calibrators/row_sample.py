@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from domaincal._row_arrays import RowArray
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._warnings import warn_caller
 from domaincal.errors import InputError, SubsampleWarning
+from domaincal.statistics.blocks import row_blocks
 
 
 def weighted_rows(codes: IntArray, used: Array, weight: FloatArray | None) -> IntArray:
@@ -28,6 +30,35 @@ def sample_rows(rows: IntArray, codes: IntArray, *, max_rows: int, random_state:
     shuffled = np.random.default_rng(random_state).permutation(rows)
     rank = pd.Series(codes[shuffled]).groupby(codes[shuffled]).cumcount().to_numpy()
     return np.sort(shuffled[rank < per_domain])
+
+
+def sample_blocks(
+    codes: RowArray, used: Array, *, n_rows: IntArray, max_rows: int, random_state: int
+) -> IntArray:
+    """Row numbers of a sample of rows that are read in blocks, as :func:`sample_rows` draws it.
+
+    The draw is another one for the same seed: it takes no memory for the rows that are not drawn.
+    ``n_rows`` is the number of rows of each domain.
+    """
+    random = np.random.default_rng(random_state)
+    per_domain = max(1, max_rows // max(1, int(used.sum())))
+    everything = int(n_rows[used].sum()) <= max_rows
+    drawn = {}
+    for k in np.flatnonzero(used).tolist():
+        n = int(n_rows[k])
+        size = n if everything else min(n, per_domain)
+        drawn[k] = np.sort(random.choice(n, size, replace=False, shuffle=False))
+    before = np.zeros(len(n_rows), np.int64)
+    found = []
+    for block in row_blocks(len(codes), 8):
+        own = codes[block]
+        for k in np.unique(own).tolist():
+            places = np.flatnonzero(own == k)
+            if k in drawn:
+                low, high = np.searchsorted(drawn[k], [before[k], before[k] + len(places)])
+                found.append(block.start + places[drawn[k][low:high] - before[k]])
+            before[k] += len(places)
+    return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
 def check_max_rows(max_rows: int, n_domains: int) -> None:

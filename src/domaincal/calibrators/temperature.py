@@ -39,6 +39,8 @@ class TemperatureScaling(TemperatureCalibrator):
     True
     """
 
+    _fits_blocks = True
+
     temperature_: float
     standard_error_: float
     n_iter_: int

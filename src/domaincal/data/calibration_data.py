@@ -170,6 +170,30 @@ class CalibrationData:
         )  # fmt: skip
         return cls(**arrays_from_frame(frame, choice))
 
+    @classmethod
+    def from_codes(
+        cls,
+        logits: Array,
+        *,
+        labels: Array | None,
+        features: Array | None,
+        domains: tuple[IntArray, Array] | None,
+        groups: tuple[IntArray, Array] | None,
+        **names: Any,
+    ) -> CalibrationData:
+        """Rows whose domains and groups are codes and sorted names, which are not compared again.
+
+        ``names`` are the class names, the feature names and the provenance.
+        """
+        data = cls(logits, labels=labels, features=features, **names)
+        for name, given in (("domains", domains), ("groups", groups)):
+            if given is not None:
+                codes, kept = _drop_unused_names(*given)
+                data._coded[name] = (codes, kept)
+                object.__setattr__(data, name, kept[codes])
+        data._make_read_only()
+        return data
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)  # arrays that were copied or pickled are writable again
         self._make_read_only()

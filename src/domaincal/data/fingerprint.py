@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Rows of logits in the fingerprint. A digest of all logits would delay a fit on gigabytes.
 _N_SAMPLED_ROWS = 1024
+_BLOCK_ROWS = 1 << 20
 
 
 def fingerprint(logits: Array, labels: Array | None) -> str:
@@ -40,9 +41,17 @@ def fingerprint(logits: Array, labels: Array | None) -> str:
     with np.errstate(over="ignore"):
         add(logits[rows].astype(np.float32))
     if labels is not None:
-        add(np.bincount(labels, minlength=logits.shape[1]))
+        add(_counts(labels, logits.shape[1]))
         add(labels[rows].astype(np.int64))
     return f"{n} rows, sha256 {digest.hexdigest()[:16]}"
+
+
+def _counts(labels: Array, n_classes: int) -> Array:
+    """Number of rows of each class, read in blocks."""
+    total = np.zeros(n_classes, np.int64)
+    for start in range(0, len(labels), _BLOCK_ROWS):
+        total += np.bincount(labels[start : start + _BLOCK_ROWS], minlength=n_classes)
+    return total
 
 
 def checksums(data: CalibrationData) -> dict[str, str]:

@@ -21,7 +21,7 @@ from domaincal._files import (
 )
 from domaincal._memory import MemoryLimit
 from domaincal._typing import Array
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows, CalibrationData
 from domaincal.errors import DomaincalError, InputError
 from domaincal.io.npy import write_npy
 from domaincal.io.raw_data import RawData, arrays_of, checked
@@ -37,6 +37,7 @@ from domaincal.io.store_meta import (
     widened,
 )
 from domaincal.io.store_snapshot import EARLIER, META, SHARD, StoreSnapshot
+from domaincal.io.stored_rows import open_rows
 
 _LOCK = ".lock"
 # A reader whose files were replaced reads again; after so many times it makes the writers wait.
@@ -133,6 +134,14 @@ class Store:
         if not self._create(data):
             with self._lock() as held:
                 self._commit(describe(data), data, self._meta(), keep=False, alone=bool(held))
+
+    def rows(self) -> BlockedRows:
+        """The rows as they are now, read in blocks when they are needed.
+
+        Calibrators and :func:`evaluate` take the store itself, or these rows. A file that changes
+        while it is read is an error.
+        """
+        return self._read(open_rows)
 
     def read(
         self, *, verify: bool = False, max_memory: float | str | None = None

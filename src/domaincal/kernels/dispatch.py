@@ -98,6 +98,17 @@ def temperature_sums(
     return out
 
 
+def sampled_rows(start: int, stop: int, *, n_classes: int, every: int) -> IntArray:
+    """Numbers of the rows from ``start`` to ``stop`` that :func:`temperature_sums` would sum.
+
+    For rows that are not in memory: only these need to be read.
+    """
+    kernels = _compiled()
+    run = kernels.RUN_ROWS if n_classes >= kernels.WIDE_FROM else kernels.TILE_ROWS
+    rows = np.arange(start, stop)
+    return np.asarray(rows[(rows // run) % every == 0])
+
+
 def top_label(
     logits: Array, beta: FloatArray, *, compiled: bool = False
 ) -> tuple[FloatArray, IntArray]:

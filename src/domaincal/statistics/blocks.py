@@ -7,8 +7,9 @@ blocks. Results therefore do not depend on the number of threads.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import reduce
 from operator import add
 from typing import Any, TypeVar
@@ -17,6 +18,8 @@ Result = TypeVar("Result", bound=Any)
 
 #: Size of a block: small relative to the data, large enough to amortise the start of a task.
 BLOCK_BYTES = 1 << 22
+# Results for each thread that wait until the caller takes them.
+_RESULTS_AHEAD = 4
 
 
 def thread_count() -> int:
@@ -55,6 +58,22 @@ def run_in_new_thread(function: Callable[[], Result]) -> Result:
         return pool.submit(function).result()
 
 
+def read_ahead(read: Callable[[slice], Result], blocks: list[slice]) -> Iterator[Result]:
+    """Results of ``read`` for the blocks; the next block is read while the caller uses one.
+
+    Examples
+    --------
+    >>> list(read_ahead(lambda block: block.stop, row_blocks(10, 8, 32)))
+    [4, 8, 10]
+    """
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(read, blocks[0])
+        for block in blocks[1:]:
+            found, coming = coming.result(), pool.submit(read, block)
+            yield found
+        yield coming.result()
+
+
 class Workers:
     """Context manager of worker threads, which start when they are first needed.
 
@@ -76,7 +95,24 @@ class Workers:
     def map(self, function: Callable[[slice], Result], blocks: list[slice]) -> Iterator[Result]:
         """Results of ``function`` for the blocks, in their order."""
         inline = self._count == 1 or len(blocks) == 1
-        return map(function, blocks) if inline else self._pool.map(function, blocks)
+        return map(function, blocks) if inline else self._map_in_threads(function, blocks)
+
+    def _map_in_threads(
+        self, function: Callable[[slice], Result], blocks: list[slice]
+    ) -> Iterator[Result]:
+        """Results in the order of the blocks; only a few wait for the caller at a time."""
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for block in blocks:
+                # Results of all blocks at once could take as much memory as the rows.
+                if len(waiting) > _RESULTS_AHEAD * self._count:
+                    yield waiting.popleft().result()
+                waiting.append(self._pool.submit(function, block))
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
     def sum(self, function: Callable[[slice], Result], blocks: list[slice]) -> Result:
         """Sum of the results of ``function``, added in the order of the blocks."""

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from domaincal._row_arrays import RowArray, is_row_array
 from domaincal._tensors import on_device
-from domaincal._typing import FeatureMatrix, FloatArray, IntArray
+from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
 from domaincal.kernels import torch_kernels
+from domaincal.statistics.blocks import read_ahead
 from domaincal.statistics.normal_equations import feature_blocks
 
 
@@ -24,7 +26,8 @@ def domain_means(
 ) -> FloatArray:
     """Weighted mean features of each domain, shape (n_domains, n_features), in one pass.
 
-    ``rows`` are the numbers of the rows to read, by default all. Domains without rows get 0.
+    ``rows`` are the numbers of the rows to read, by default all. Domains without rows get 0. With
+    domains that are read in blocks, all rows are read, and they have no weights.
 
     Examples
     --------
@@ -32,6 +35,8 @@ def domain_means(
     >>> domain_means(np.array([[1.0], [3.0], [8.0]]), np.array([0, 0, 1]), 2).tolist()
     [[2.0], [8.0]]
     """
+    if is_row_array(domain):
+        return _means_of_blocks(features, domain, n_domains)
     rows = np.arange(len(domain)) if rows is None else rows
     n_features = features.shape[1]
     first = features[:1]
@@ -45,13 +50,33 @@ def domain_means(
         if on_device(x):
             torch_kernels.add_domain_sums(x.tensor, x.send(domain[own]), x.send(w), sums=sums)
             continue
-        indicator = scipy.sparse.csr_array(
-            (w, (domain[own], np.arange(len(own)))), shape=(n_domains, len(own))
-        )
         with np.errstate(over="ignore", invalid="ignore"):  # reported below
-            sums = sums + indicator @ x.astype(np.float64)
+            sums = sums + _sums_by_domain(x, domain[own], w, n_domains)
     sums = sums.cpu().numpy() if device else sums
     if not np.isfinite(sums).all():
         raise non_finite_features_error(features)
     total = np.bincount(domain[rows], None if weight is None else weight[rows], n_domains)
     return np.asarray(sums / np.where(total > 0, total, 1.0)[:, None])
+
+
+def _means_of_blocks(features: FeatureMatrix, domain: RowArray, n_domains: int) -> FloatArray:
+    """Mean features of each domain of rows that are read in blocks."""
+    sums, counts = np.zeros((n_domains, features.shape[1])), np.zeros(n_domains)
+
+    def read(block: slice) -> tuple[Array, IntArray]:
+        return features[block], domain[block]
+
+    for x, codes in read_ahead(read, feature_blocks(*features.shape)):
+        with np.errstate(over="ignore", invalid="ignore"):  # reported below
+            sums += _sums_by_domain(x, codes, np.ones(len(x)), n_domains)
+        counts += np.bincount(codes, minlength=n_domains)
+    if not np.isfinite(sums).all():
+        raise non_finite_features_error(features)
+    return np.asarray(sums / np.where(counts > 0, counts, 1.0)[:, None])
+
+
+def _sums_by_domain(x: Array, codes: IntArray, weight: FloatArray, n_domains: int) -> FloatArray:
+    indicator = scipy.sparse.csr_array(
+        (weight, (codes, np.arange(len(codes)))), shape=(n_domains, len(codes))
+    )
+    return np.asarray(indicator @ x.astype(np.float64))

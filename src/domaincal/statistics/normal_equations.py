@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
+from domaincal._row_arrays import RowArray, is_row_array
 from domaincal._tensors import on_device
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
 from domaincal.errors import InputError
 from domaincal.kernels import torch_kernels
-from domaincal.statistics.blocks import row_blocks
+from domaincal.statistics.blocks import read_ahead, row_blocks
 
 #: Size of a block, which is converted to float64 and multiplied by multi-threaded BLAS.
 BLAS_BLOCK_BYTES = 1 << 25
@@ -123,7 +124,9 @@ def sum_normal_equations(
     ``part`` holds the part of each domain; domains with part -1 are left out.
     """
     shift = _approximate_mean(features) if fit_intercept else np.zeros(features.shape[1])
-    if reads_on_device(features):
+    if is_row_array(domain):
+        sums = _sum_blocks(features, domain, part, n_parts, weight, shift)
+    elif reads_on_device(features):
         chosen = [np.flatnonzero(part[domain] == k) for k in range(n_parts)]
         sums = [_sum_on_device(features, domain, len(part), rows, weight, shift) for rows in chosen]
     else:
@@ -151,11 +154,7 @@ def _sum_on_host(
 ) -> list[NormalEquations]:
     """Normal equations of each part, summed block by block."""
     n_domains, n_features = len(part), features.shape[1]
-    empty = NormalEquations(
-        np.zeros((n_features, n_features)), np.zeros((n_domains, n_features)),
-        np.zeros(n_domains), shift,
-    )  # fmt: skip
-    sums = [empty] * n_parts
+    sums = _empty_sums(n_domains, n_parts, shift)
     # Part by part: the products of a few rows of each part in a block would be slow.
     for k in range(n_parts):
         rows = np.flatnonzero(part[domain] == k)
@@ -164,6 +163,42 @@ def _sum_on_host(
             x = features[block] if len(rows) == len(domain) else features[own]
             w = None if weight is None else weight[own]
             sums[k] += NormalEquations.from_rows(x, domain[own], n_domains, w, shift=shift)
+    return sums
+
+
+def _empty_sums(n_domains: int, n_parts: int, shift: FloatArray) -> list[NormalEquations]:
+    n_features = len(shift)
+    empty = NormalEquations(
+        np.zeros((n_features, n_features)), np.zeros((n_domains, n_features)),
+        np.zeros(n_domains), shift,
+    )  # fmt: skip
+    return [empty] * n_parts
+
+
+def _sum_blocks(
+    features: FeatureMatrix,
+    domain: RowArray,
+    part: IntArray,
+    n_parts: int,
+    weight: FloatArray | None,
+    shift: FloatArray,
+) -> list[NormalEquations]:
+    """Normal equations of each part, in one pass over rows that are read in blocks."""
+    n_domains = len(part)
+    sums = _empty_sums(n_domains, n_parts, shift)
+
+    def read(block: slice) -> tuple[slice, Array, IntArray]:
+        return block, features[block], domain[block]
+
+    for block, x, codes in read_ahead(read, feature_blocks(*features.shape)):
+        w = None if weight is None else weight[block]
+        parts = part[codes]
+        for k in range(n_parts):
+            own = parts == k
+            if own.any():
+                sums[k] += NormalEquations.from_rows(
+                    x[own], codes[own], n_domains, None if w is None else w[own], shift=shift
+                )
     return sums
 
 

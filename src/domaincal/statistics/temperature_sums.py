@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from domaincal._row_arrays import is_row_array
 from domaincal._tensors import on_device
-from domaincal._typing import Array, FloatArray
+from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import non_finite_logits_error
 from domaincal.kernels import dispatch, torch_kernels
 from domaincal.statistics.blocks import Workers, row_blocks
@@ -23,6 +24,8 @@ _SAMPLES = (512, 64, 8)
 _WORTH_WHILE = 64
 _ENOUGH = 4096
 _SAMPLE_TOLERANCE = 1e-3
+# Blocks that are read have at most BLOCK_BYTES / _SMALLEST_ROW rows.
+_SMALLEST_ROW = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +91,10 @@ class TemperatureSums:
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Logits, labels, domains and weights of rows in memory.
+    """Logits, labels, domains and weights of rows.
 
-    Logits on a device are summed there.
+    Logits on a device are summed there. Arrays that are not in memory are read block by block, by
+    the threads that sum them.
     """
 
     logits: Array
@@ -119,8 +123,11 @@ class LabelledRows:
         """
         if on_device(self.logits):
             return self._checked(self._sums_on_device(beta, per_row=per_row))
+        stored = is_row_array(self.logits)
 
         def block_sums(block: slice) -> FloatArray:
+            if stored and every > 1:
+                return self._sampled_sums(block, beta, every)
             domain = None if self.domain is None else self.domain[block]
             of_domain = beta if domain is None or per_row else beta[domain]
             return dispatch.temperature_sums(
@@ -136,15 +143,34 @@ class LabelledRows:
             )
 
         # A sample of rows that are read in place reads little of a block: use larger blocks.
-        reach = max(1, every // 4) if dispatch.reads_in_place(self.logits) else 1
+        reach = max(1, every // 4) if stored or dispatch.reads_in_place(self.logits) else 1
         row_bytes = self.logits.shape[1] * self.logits.itemsize
-        blocks = row_blocks(len(self.logits), row_bytes // reach)
+        smallest = _SMALLEST_ROW if stored else 1  # rows whose labels and codes are read, too
+        blocks = row_blocks(len(self.logits), max(row_bytes // reach, smallest))
         with (
             nullcontext(workers) if workers else Workers() as threads,
             np.errstate(over="ignore", invalid="ignore"),  # reported below
         ):
             sums = threads.sum(block_sums, blocks)
         return self._checked(TemperatureSums(*sums.T))
+
+    def _sampled_sums(self, block: slice, beta: FloatArray, every: int) -> FloatArray:
+        """Sums of a sample of the rows of a block, of which nothing else is read."""
+        rows = dispatch.sampled_rows(
+            block.start, block.stop, n_classes=self.logits.shape[1], every=every
+        )
+        if not len(rows):
+            return np.zeros((self.n_domains, len(fields(TemperatureSums))))
+        domain = None if self.domain is None else self.domain[rows]
+        return dispatch.temperature_sums(
+            self.logits[rows],
+            self.labels[rows],
+            beta if domain is None else beta[domain],
+            domain=domain,
+            n_domains=self.n_domains,
+            weight=None if self.weight is None else self.weight[rows],
+            compiled=self.compiled,
+        )
 
     def _checked(self, sums: TemperatureSums) -> TemperatureSums:
         if not all(np.isfinite(getattr(sums, f.name)).all() for f in fields(sums)):
@@ -157,10 +183,11 @@ class LabelledRows:
         """Function ``evaluate`` of :func:`solve_temperature`, for one in ``every`` rows."""
         if not on_device(self.logits):
             return partial(self.sums, every=every, workers=workers)
-        some = self if every == 1 else self._select(slice(None, None, every))
+        some = self if every == 1 else self.select(slice(None, None, every))
         return lambda beta: self._checked(some._sums_on_device(beta))
 
-    def _select(self, rows: Any) -> LabelledRows:
+    def select(self, rows: Any) -> LabelledRows:
+        """Some of the rows, in memory."""
         domain, weight = (None if a is None else a[rows] for a in (self.domain, self.weight))
         return LabelledRows(self.logits[rows], self.labels[rows], domain, self.n_domains, weight)
 
@@ -181,7 +208,7 @@ class LabelledRows:
             asked = np.flatnonzero(~np.isnan(beta))
             # Few rows are asked for: select them instead of passing over all.
             if 0 < len(asked) < 0.5 * len(beta):
-                return self._select(asked)._sums_on_device(beta[asked], per_row=True)
+                return self.select(asked)._sums_on_device(beta[asked], per_row=True)
         given = self._sent
         b = self.logits.send(np.asarray(beta, np.float64))
         if given["domain"] is not None and not per_row:
@@ -193,7 +220,7 @@ class LabelledRows:
 
 
 def fit_temperature(rows: LabelledRows) -> TemperatureFit:
-    """Temperature of each domain of rows in memory.
+    """Temperature of each domain.
 
     Large inputs are fitted on samples of increasing size first. The fit on all rows then starts so
     close to the solution that it usually needs two passes.
@@ -223,4 +250,39 @@ def fit_temperature(rows: LabelledRows) -> TemperatureFit:
         return solve_temperature(
             rows.evaluation(workers),
             n_domains=n_domains, start=start, tolerance=max(1e-12, 0.1 * precision),
+        )  # fmt: skip
+
+
+def fit_without_parts(
+    rows: LabelledRows, part: IntArray, n_parts: int, *, start: FloatArray
+) -> TemperatureFit:
+    """One temperature for each part, fitted to the rows of all domains in other parts.
+
+    ``part`` holds the part of each domain; domains with part -1 are left out of all fits. All
+    parts are fitted in the same passes over the rows. ``start`` is a temperature to start from.
+    """
+    domain = rows.domain
+    assert domain is not None
+
+    def block_sums(beta: FloatArray, block: slice) -> FloatArray:
+        group = part[domain[block]] + 1
+        z, y = rows.logits[block], rows.labels[block]
+        out = np.full((n_parts, len(fields(TemperatureSums))), np.nan)
+        for k in np.flatnonzero(~np.isnan(beta)):
+            sums = dispatch.temperature_sums(
+                z, y, beta[k : k + 1], domain=group, n_domains=n_parts + 1, compiled=rows.compiled
+            )
+            out[k] = sums[1:].sum(axis=0) - sums[k + 1]
+        return out
+
+    def evaluate(beta: FloatArray) -> TemperatureSums:
+        row_bytes = max(rows.logits.shape[1] * rows.logits.itemsize, _SMALLEST_ROW)
+        blocks = row_blocks(len(rows.logits), row_bytes)
+        return TemperatureSums(*workers.sum(partial(block_sums, beta), blocks).T)
+
+    with Workers() as workers:
+        precision = dispatch.lane_precision(rows.logits.dtype) if rows.compiled else 0.0
+        return solve_temperature(
+            evaluate, n_domains=n_parts, start=np.full(n_parts, start),
+            tolerance=max(1e-12, 0.1 * precision),
         )  # fmt: skip

@@ -48,8 +48,11 @@ def fit_head(
     """Fit the head with the given name, or the given regressor, to the used domains.
 
     Each parameter is used only by some heads: ``alpha`` by "ridge", ``max_rows`` by "krr" and
-    "knn", ``nystroem`` by "krr".
+    "knn", ``nystroem`` by "krr". "ols" and "ridge" are fitted to sums over rows; if the rows are
+    read in blocks, all other heads are fitted to ``max_rows`` of them.
     """
+    if problem.streamed and head not in ("ols", "ridge"):
+        problem = problem.in_memory(max_rows)[0]
     if not isinstance(head, str):
         return fit_regressor(problem, head)
     if head == "ols":

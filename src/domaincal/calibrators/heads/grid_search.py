@@ -39,15 +39,17 @@ def search_candidates(
     *,
     default: int,
     max_folds: int = MAX_FOLDS,
+    folds: IntArray | None = None,
 ) -> tuple[int, pd.DataFrame]:
     """Number of the best candidate, and the table of the search; see :class:`HeadFit`.
 
     ``predict(k, train, test)`` fits every candidate to the rows ``train`` of all folds except k,
     and predicts the rows ``test`` of fold k; its result has the shape (n_test, n_candidates).
-    With a single domain, the candidate number ``default`` is taken and the NLL is NaN.
+    With a single domain, the candidate number ``default`` is taken and the NLL is NaN. ``folds`` is
+    the fold of each domain, by default that of :func:`assign_folds`.
     """
     table = pd.DataFrame(candidates, index=range(len(candidates)))
-    folds, n_folds = assign_folds(problem, max_folds)
+    folds, n_folds = assign_folds(problem, max_folds) if folds is None else (folds, folds.max() + 1)
     if n_folds == 1:
         return default, table.assign(n_domains=0, n_rows=0, nll=np.nan, nll_pooled=np.nan)
     nll = np.empty((len(candidates) + 1, len(problem.targets)))
@@ -61,7 +63,19 @@ def search_candidates(
             values = np.full(len(problem.codes), np.nan)
             values[test] = column
             nll[c, held_out] = problem.held_out_nll(values, held_out)
+    return compare_candidates(problem, candidates, nll, len(rows))
+
+
+def compare_candidates(
+    problem: HeadProblem, candidates: list[dict[str, Any]], nll: FloatArray, n_rows: int
+) -> tuple[int, pd.DataFrame]:
+    """Number of the best candidate, and the table of the search.
+
+    ``nll`` is the NLL of each held-out domain, one row for each candidate and a last one for one
+    temperature; ``n_rows`` is the number of rows that were scored.
+    """
+    table = pd.DataFrame(candidates, index=range(len(candidates)))
     *mean, pooled = nll[:, problem.used].mean(axis=1)
     n_domains = int(problem.used.sum())
-    table = table.assign(n_domains=n_domains, n_rows=len(rows), nll=mean, nll_pooled=pooled)
+    table = table.assign(n_domains=n_domains, n_rows=n_rows, nll=mean, nll_pooled=pooled)
     return int(np.argmin(mean)), table

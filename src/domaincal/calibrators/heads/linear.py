@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from domaincal._typing import FeatureMatrix, FloatArray, IntArray
-from domaincal.calibrators.heads.grid_search import assign_folds, search_candidates
+from domaincal.calibrators.heads.grid_search import (
+    assign_folds,
+    compare_candidates,
+    search_candidates,
+)
 from domaincal.calibrators.heads.regression_problem import (
     JUDGED_FROM,
     HeadFit,
@@ -46,7 +50,6 @@ def fit_ols(problem: HeadProblem) -> HeadFit:
 
 def fit_ridge(problem: HeadProblem, alpha: float | None) -> HeadFit:
     """Fit ridge regression; with ``alpha=None``, the search chooses the penalty."""
-    rows = problem.all_rows()
     if alpha is not None:
         return _fit_given_penalty(problem, alpha, {"alpha": alpha})
     intercept, weight = problem.fit_intercept, problem.row_weights()
@@ -61,15 +64,23 @@ def fit_ridge(problem: HeadProblem, alpha: float | None) -> HeadFit:
     alphas = ALPHA_GRID * (unit if unit > 0 else 1.0)
     targets = np.where(problem.used, problem.targets, 0.0)
 
-    def predict(k: int, train: IntArray, test: IntArray) -> FloatArray:
+    def solutions(k: int) -> list[LinearMap]:
         solver = LeastSquares(_sum(equations, without=k), fit_intercept=intercept)
-        solutions = [solver.solve(targets, alpha=alpha) for alpha in alphas]
-        return _predict_rows(problem.features, test, solutions)
+        return [solver.solve(targets, alpha=alpha) for alpha in alphas]
+
+    def predict(k: int, train: IntArray, test: IntArray) -> FloatArray:
+        return _predict_rows(problem.features, test, solutions(k))
 
     candidates = [{"alpha": float(alpha)} for alpha in alphas]
-    best, table = search_candidates(problem, rows, candidates, predict, default=0)
+    if problem.streamed and n_folds > 1:
+        assert problem.nll_of_maps is not None
+        nll = problem.nll_of_maps(folds, [solutions(k) for k in range(n_folds)])
+        best, table = compare_candidates(problem, candidates, nll, problem.n_rows())
+    else:
+        rows = problem.subsample(1) if problem.streamed else problem.all_rows()
+        best, table = search_candidates(problem, rows, candidates, predict, default=0)
     head = solve_linear(problem, float(alphas[best]), equations=total)
-    return HeadFit(head, candidates[best], table, len(rows))
+    return HeadFit(head, candidates[best], table, problem.n_rows())
 
 
 def _fit_given_penalty(problem: HeadProblem, alpha: float, parameters: dict[str, float]) -> HeadFit:
@@ -78,7 +89,7 @@ def _fit_given_penalty(problem: HeadProblem, alpha: float, parameters: dict[str,
     One pass over the features sums the normal equations of each fold. The equations of the other
     folds give the head that is judged on a fold, those of all folds the head itself.
     """
-    n_rows = len(problem.all_rows())
+    n_rows = problem.n_rows()
     if problem.used.sum() < JUDGED_FROM:
         return HeadFit(solve_linear(problem, alpha), parameters, empty_search(), n_rows)
     intercept, n_features = problem.fit_intercept, problem.features.shape[1]
@@ -89,6 +100,7 @@ def _fit_given_penalty(problem: HeadProblem, alpha: float, parameters: dict[str,
         weight=problem.row_weights(), fit_intercept=intercept,
     )  # fmt: skip
     targets = np.where(problem.used, problem.targets, 0.0)
+    judged, judged_rows = problem.in_memory(JUDGED_ROWS)
 
     def predict(k: int, train: IntArray, test: IntArray) -> FloatArray:
         others = _sum(equations, without=k)
@@ -96,11 +108,9 @@ def _fit_given_penalty(problem: HeadProblem, alpha: float, parameters: dict[str,
         solver = LeastSquares(others, fit_intercept=intercept)
         with one_blas_thread():  # on busy cores, two threads took 30 times as long
             solution = solver.solve(targets, alpha=max(alpha, _JUDGED_PENALTY * trace))
-        return _predict_rows(problem.features, test, [solution])
+        return _predict_rows(judged.features, test, [solution])
 
-    _, held_out = search_candidates(
-        problem, problem.subsample(JUDGED_ROWS), [{}], predict, default=0, max_folds=max_folds
-    )
+    _, held_out = search_candidates(judged, judged_rows, [{}], predict, default=0, folds=folds)
     head = solve_linear(problem, alpha, equations=_sum(equations))
     return HeadFit(head, parameters, empty_search(), n_rows, held_out)
 

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
+from domaincal._row_arrays import ComputedRows, is_row_array
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
-from domaincal.calibrators.row_sample import check_max_rows, sample_rows, weighted_rows
+from domaincal.calibrators.row_sample import (
+    check_max_rows,
+    sample_blocks,
+    sample_rows,
+    weighted_rows,
+)
+from domaincal.statistics.domain_counts import domain_counts
 from domaincal.statistics.domain_means import domain_means
+from domaincal.statistics.normal_equations import LinearMap
 
 #: Maximum number of rows of a search that fits every candidate.
 SEARCH_ROWS = 2000
@@ -48,6 +56,12 @@ class HeadProblem:
         other domains.
     random_state : int
         Seed of subsamples and of landmarks.
+    nll_of_maps : callable
+        Takes the fold of each domain and linear maps for each fold; returns the mean NLL of each
+        domain under each map of its fold, and under one temperature, from one pass over the rows.
+    select : callable
+        Takes row numbers; returns the problem of these rows, in memory. Needed for rows that are
+        read in blocks.
     """
 
     features: FeatureMatrix
@@ -59,11 +73,29 @@ class HeadProblem:
     held_out_nll: Callable[[FloatArray, Array], FloatArray]
     pooled_target: Callable[[Array], float]
     random_state: int = 0
+    nll_of_maps: Callable[[IntArray, list[list[LinearMap]]], FloatArray] | None = None
+    select: Callable[[IntArray], HeadProblem] | None = None
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the rows are read in blocks."""
+        return is_row_array(self.codes)
 
     @property
     def used(self) -> Array:
         """Mask of the domains that have a target."""
         return ~np.isnan(self.targets)
+
+    @cached_property
+    def rows_of_domains(self) -> FloatArray:
+        """Number of rows of each domain."""
+        return domain_counts(self.codes, len(self.targets))
+
+    def n_rows(self) -> int:
+        """Number of rows of used domains, without rows of weight 0."""
+        if self.weight is None:
+            return int(self.rows_of_domains[self.used].sum())
+        return len(self.all_rows())
 
     def all_rows(self) -> IntArray:
         """Numbers of the rows of used domains, without rows of weight 0."""
@@ -72,15 +104,34 @@ class HeadProblem:
     @cached_property
     def profiles(self) -> FloatArray:
         """Mean features of each domain, shape (n_domains, n_features); 0 for unused domains."""
+        n_domains = len(self.targets)
+        if self.streamed:
+            means = domain_means(self.features, self.codes, n_domains)
+            return np.where(self.used[:, None], means, 0.0)
         return domain_means(
-            self.features, self.codes, len(self.targets), rows=self.all_rows(), weight=self.weight
+            self.features, self.codes, n_domains, rows=self.all_rows(), weight=self.weight
         )
 
     def subsample(self, max_rows: int) -> IntArray:
         """Numbers of all rows, or of a random sample with equally many rows of each domain."""
+        if is_row_array(self.codes):
+            return sample_blocks(
+                self.codes, self.used, n_rows=self.rows_of_domains.astype(np.int64),
+                max_rows=max_rows, random_state=self.random_state,
+            )  # fmt: skip
         return sample_rows(
             self.all_rows(), self.codes, max_rows=max_rows, random_state=self.random_state
         )
+
+    def in_memory(self, max_rows: int) -> tuple[HeadProblem, IntArray]:
+        """A problem in memory, and the numbers of the rows of a subsample in it.
+
+        Of rows that are read in blocks, only the subsample is read.
+        """
+        rows = self.subsample(max_rows)
+        if self.select is None:
+            return self, rows
+        return self.select(rows), np.arange(len(rows))
 
     def check_max_rows(self, max_rows: int) -> None:
         """Raise InputError if ``max_rows`` is less than one row for each domain."""
@@ -96,8 +147,12 @@ class HeadProblem:
         if not self.equal_domains:
             return weight
         codes = self.codes if rows is None else self.codes[rows]
-        totals = np.bincount(codes, weight, minlength=len(self.targets)).astype(np.float64)
+        totals = domain_counts(codes, len(self.targets), weight)
         domain_weight = totals[self.used].mean() / np.where(totals > 0, totals, 1.0)
+        if is_row_array(codes):
+            return cast(FloatArray, ComputedRows(
+                codes.shape, np.float64, lambda start, stop: domain_weight[codes[start:stop]]
+            ))  # fmt: skip
         return np.asarray(domain_weight[codes] * (1.0 if weight is None else weight))
 
     def host_features(self, rows: IntArray) -> Array:

@@ -1,0 +1,152 @@
+"""Arrays whose rows are read or computed when they are needed.
+
+A :class:`RowArray` has the part of numpy's interface that sums over blocks of rows use: a shape, a
+dtype, and rows by slices or row numbers. Code that works block by block therefore serves arrays in
+memory and files that fit no memory alike.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from domaincal._typing import Array, IntArray
+
+# Selected rows that are at most this far apart are read together, with the rows between them.
+_GAP_BYTES = 1 << 16
+# Largest part of a selection that is read at a time.
+_PART_BYTES = 1 << 24
+
+
+class RowArray(ABC):
+    """Array whose rows are read when they are asked for; slices and selections are numpy arrays.
+
+    Subclasses implement :meth:`read`. They can be pickled, and several threads may read at a time.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : numpy dtype
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = ComputedRows((6,), np.float64, lambda start, stop: np.arange(start, stop) / 2)
+    >>> rows[2:4].tolist(), rows[np.array([5, 0])].tolist()
+    ([1.0, 1.5], [2.5, 0.0])
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape = shape
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+
+    @abstractmethod
+    def read(self, start: int, stop: int) -> Array:
+        """Rows from ``start`` to ``stop``, which lie within the array."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row."""
+        return self.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype})"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        # Without this method, numpy would wrap the object, or read it row by row.
+        raise TypeError(f"{self!r} is read in blocks; it is not an array in memory.")
+
+    def __getitem__(self, index: slice | Array) -> Array:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step == 1:
+                return self.read(start, max(start, stop))
+            index = np.arange(start, stop, step)
+        if index.dtype.kind == "b":
+            index = np.flatnonzero(index)
+        return self._select(np.asarray(index, np.int64))
+
+    def _select(self, rows: IntArray) -> Array:
+        """Rows of the given numbers; neighbours are read together."""
+        out = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        order = np.argsort(rows, kind="stable")
+        ordered = rows[order]
+        width = max(1, self.row_bytes)
+        ends = np.append(np.flatnonzero(np.diff(ordered) > _GAP_BYTES // width) + 1, len(rows))
+        first = 0
+        for end in ends.tolist():
+            while first < end:
+                start = int(ordered[first])
+                last = int(np.searchsorted(ordered[first:end], start + _PART_BYTES // width + 1))
+                part = slice(first, first + last)
+                block = self.read(start, int(ordered[part.stop - 1]) + 1)
+                out[order[part]] = block[ordered[part] - start]
+                first = part.stop
+        return out
+
+
+class ComputedRows(RowArray):
+    """Rows that a function computes.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : numpy dtype
+    function : callable
+        Takes the first row and the row after the last; returns a numpy array.
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Any, function: Callable[[int, int], Array]
+    ) -> None:
+        super().__init__(shape, dtype)
+        self._function = function
+
+    def read(self, start: int, stop: int) -> Array:
+        """Computed rows."""
+        return self._function(start, stop)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedRows:
+    """Domain of each row, as the number of its name.
+
+    Attributes
+    ----------
+    codes : RowArray of integers, shape (n,)
+    names : array
+        Sorted names.
+    """
+
+    codes: RowArray
+    names: Array
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+def is_row_array(values: object) -> TypeGuard[RowArray]:
+    """Whether the rows are read when they are needed."""
+    return isinstance(values, RowArray)

@@ -1,0 +1,300 @@
+"""Rows of a store that are read in blocks give the numbers of rows in memory."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import domaincal as dc
+from domaincal._row_arrays import ComputedRows
+from domaincal.calibrators.row_sample import sample_blocks
+from domaincal.errors import (
+    ClippedTemperatureWarning,
+    FileFormatError,
+    InputError,
+    SubsampleWarning,
+    UnseenDomainWarning,
+)
+from domaincal.kernels import dispatch
+from domaincal.statistics import blocks, normal_equations
+
+METHODS = {
+    "msp": dc.MaxSoftmax(),
+    "ts": dc.TemperatureScaling(),
+    "domain-ts": dc.DomainTemperatureScaling(),
+    "ols": dc.MultiDomainTemperatureScaling(),
+    "log": dc.MultiDomainTemperatureScaling(
+        target="log", fit_intercept=True, domain_weight="equal"
+    ),
+    "ridge": dc.MultiDomainTemperatureScaling(head="ridge"),
+    "alpha": dc.MultiDomainTemperatureScaling(head="ridge", alpha=3.0),
+    "logits": dc.MultiDomainTemperatureScaling(features="logits"),
+    "knn": dc.MultiDomainTemperatureScaling(head="knn"),
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows of all domains in random order: most blocks hold rows of every domain."""
+    rows, _ = dc.make_multi_domain(n_domains=7, n_rows=900, random_state=3)
+    return rows.select(np.random.default_rng(3).permutation(len(rows)))
+
+
+@pytest.fixture(scope="module")
+def store(data, tmp_path_factory):
+    """Three shards of unequal length; the last has only some of the domains."""
+    store = dc.Store(tmp_path_factory.mktemp("blocks") / "scores")
+    last = np.flatnonzero(data.domain_codes[0] < 4)[-500:]
+    first = np.setdiff1d(np.arange(len(data)), last)
+    for part in (first[:1234], first[1234:], last):
+        store.append(data.select(part))
+    return store
+
+
+@pytest.fixture(params=[1 << 22, 1 << 14], ids=["large", "small"])
+def block_bytes(request, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", request.param)
+    monkeypatch.setattr(normal_equations, "BLAS_BLOCK_BYTES", 4 * request.param)
+    monkeypatch.setattr("domaincal.data.blocked_rows.BLOCK_BYTES", request.param)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fit_and_predictions_equal_those_in_memory(method, store, block_bytes):
+    memory = store.read()
+    expected = clone(METHODS[method]).fit(memory)
+    found = clone(METHODS[method]).fit(store)
+    np.testing.assert_allclose(
+        found.predict_temperature(store), expected.predict_temperature(memory), rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        found.predict_proba(store), expected.predict_proba(memory), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        found.predict_confidence(store), expected.predict_confidence(memory), rtol=1e-6
+    )
+    assert found.data_fingerprint_ == expected.data_fingerprint_
+    assert found.n_classes_ == expected.n_classes_
+
+
+def test_large_logits_start_from_the_same_sample(tmp_path, monkeypatch):
+    # Both fits sample one in 8 runs of rows first: their start, and so their T, must be equal.
+    data, _ = dc.make_multi_domain(n_domains=2, n_rows=20_000, n_classes=10, random_state=1)
+    dc.write(data, tmp_path / "scores")
+    asked = []
+    real = dispatch.sampled_rows
+    monkeypatch.setattr(
+        dispatch, "sampled_rows", lambda *a, **k: asked.append(k["every"]) or real(*a, **k)
+    )
+    found = dc.DomainTemperatureScaling().fit(dc.Store(tmp_path / "scores"))
+    expected = dc.DomainTemperatureScaling().fit(data)
+    assert set(asked) >= {8}
+    assert found.n_iter_ == expected.n_iter_
+    np.testing.assert_allclose(
+        found.domain_temperatures_, expected.domain_temperatures_, rtol=1e-12
+    )
+
+
+def test_ridge_search_scores_the_candidates_as_in_memory(store):
+    memory = store.read()
+    expected = clone(METHODS["ridge"]).fit(memory).head_search_
+    found = clone(METHODS["ridge"]).fit(store).head_search_
+    np.testing.assert_allclose(found.to_numpy(float), expected.to_numpy(float), rtol=1e-9)
+
+
+def test_other_heads_say_what_they_sample(store):
+    with pytest.warns(SubsampleWarning, match="140 of 6300 rows, at most 20 of each domain"):
+        fitted = dc.MultiDomainTemperatureScaling(head="krr", max_rows=140).fit(store)
+    assert fitted.head_rows_ == 140
+    with pytest.warns(SubsampleWarning, match="700 of 6300 rows"):
+        dc.MultiDomainTemperatureScaling(head="huber", max_rows=700).fit(store)
+
+
+def test_blocks_are_the_rows(store, data):
+    rows = store.rows()
+    memory = store.read()
+    parts = list(rows.blocks(n_rows=1000))
+    assert [len(part) for part in parts] == [1000] * 6 + [300]
+    for name in ("logits", "labels", "features", "domains"):
+        joined = np.concatenate([getattr(part, name) for part in parts])
+        np.testing.assert_array_equal(joined, getattr(memory, name))
+    assert rows.domain_names.tolist() == memory.domain_names.tolist()
+    assert len(rows) == len(memory)
+    for part in parts:  # codes count the names of the part only
+        codes, names = part.domain_codes
+        np.testing.assert_array_equal(names[codes], part.domains)
+        assert set(codes.tolist()) == set(range(len(names)))
+
+
+@pytest.mark.parametrize("names", ["integers", "texts"])
+def test_codes_follow_the_sorted_names_of_all_shards(tmp_path, names):
+    store = dc.Store(tmp_path / "scores")
+    parts = [[9, 2], [5, 9]] if names == "integers" else [["z", "b"], ["m", "z"]]
+    for part in parts:
+        store.append(dc.CalibrationData(np.eye(2), labels=[0, 1], domains=part))
+    coded = store.rows().domains
+    assert coded.names.tolist() == sorted({*parts[0], *parts[1]})
+    assert coded.names[coded.codes[0:4]].tolist() == parts[0] + parts[1]
+
+
+def test_selections_are_those_of_numpy(store):
+    rows, memory = store.rows().logits, store.read().logits
+    random = np.random.default_rng(0)
+    for index in (
+        np.array([], np.int64),
+        np.array([6299, 0, 1234, 1233, 0]),
+        random.integers(0, 6300, 400),
+        random.random(6300) < 0.3,
+        slice(10, 5000, 7),
+        slice(-3, None),
+    ):
+        np.testing.assert_array_equal(rows[index], memory[index])
+
+
+def test_rows_can_be_pickled(store):
+    again = pickle.loads(pickle.dumps(store.rows()))
+    np.testing.assert_array_equal(again.logits[5:9], store.read().logits[5:9])
+
+
+def test_a_sample_does_not_depend_on_the_blocks(monkeypatch):
+    domain = np.random.default_rng(0).integers(0, 5, 3000)
+    codes = ComputedRows((3000,), np.int64, lambda start, stop: domain[start:stop])
+    used = np.array([True, True, False, True, True])
+    counts = np.bincount(domain)
+    drawn = []
+    for size in (1 << 22, 999):
+        monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+        drawn.append(sample_blocks(codes, used, n_rows=counts, max_rows=400, random_state=0))
+    np.testing.assert_array_equal(*drawn)
+    assert np.bincount(domain[drawn[0]], minlength=5).tolist() == [100, 100, 0, 100, 100]
+    assert len(np.unique(drawn[0])) == 400
+    everything = sample_blocks(codes, used, n_rows=counts, max_rows=3000, random_state=0)
+    np.testing.assert_array_equal(everything, np.flatnonzero(domain != 2))
+
+
+def test_a_warning_of_several_blocks_comes_once(store, monkeypatch):
+    monkeypatch.setattr("domaincal.data.blocked_rows.BLOCK_BYTES", 1 << 14)
+    fitted = dc.DomainTemperatureScaling().fit(store.read().select(slice(0, 600)))
+    fitted.domain_temperatures_ = fitted.domain_temperatures_.drop("domain-0")
+    fitted.used_domains_ = fitted.used_domains_[1:]
+    with pytest.warns(UnseenDomainWarning, match=r"'domain-0'.* blocks of rows\)") as caught:
+        fitted.predict_temperature(store)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        dc.BatchTemperatureScaling(), dc.AutoCalibration(), dc.HistogramBinning(),
+        dc.IsotonicCalibration(), dc.FeatureTemperatureScaling(), dc.DomainMixtureScaling(),
+    ],
+    ids=lambda method: type(method).__name__,
+)  # fmt: skip
+def test_methods_that_need_memory_say_so(method, store):
+    with pytest.raises(InputError, match=r"needs all rows in memory; pass store\.read\(\)"):
+        method.fit(store)
+
+
+def test_batches_are_not_predicted_in_blocks(store):
+    fitted = dc.BatchTemperatureScaling().fit(store.read())
+    with pytest.raises(InputError, match=r"rows of a domain together.*store\.read\(\)"):
+        fitted.predict_proba(store)
+
+
+def test_weights_are_refused(store):
+    with pytest.raises(InputError, match="sample_weight cannot be used"):
+        dc.TemperatureScaling().fit(store, sample_weight=np.ones(len(store)))
+
+
+def test_arrays_beside_a_store_are_refused(store):
+    with pytest.raises(InputError, match=r"fit got a BlockedRows.* and y as well"):
+        dc.TemperatureScaling().fit(store, np.zeros(len(store)))
+    fitted = dc.TemperatureScaling().fit(store)
+    with pytest.raises(InputError, match="features as well"):
+        fitted.predict_proba(store, features=np.zeros((len(store), 2)))
+
+
+def _store(path, **arrays):
+    given = {"logits": np.random.default_rng(0).normal(size=(40, 3)), **arrays}
+    dc.Store(path).write(dc.CalibrationData(**given))
+    return dc.Store(path)
+
+
+def test_missing_arrays_are_named(tmp_path):
+    with pytest.raises(InputError, match="no labels, which fit needs"):
+        dc.TemperatureScaling().fit(_store(tmp_path / "a"))
+    labelled = _store(tmp_path / "b", labels=np.arange(40) % 3)
+    with pytest.raises(InputError, match="needs features"):
+        dc.MultiDomainTemperatureScaling().fit(labelled)
+    with pytest.raises(InputError, match="needs domains"):
+        dc.DomainTemperatureScaling().fit(labelled)
+
+
+@pytest.mark.parametrize("array", ["logits", "features"])
+def test_a_value_that_is_not_finite_is_named(tmp_path, array, store):
+    memory = store.read()
+    values = {"logits": np.array(memory.logits), "features": np.array(memory.features)}
+    values[array][4321, 2] = np.nan
+    dc.Store(tmp_path / "bad").write(
+        dc.CalibrationData(**values, labels=memory.labels, domains=memory.domains)
+    )
+    with pytest.raises(InputError, match=rf"{array} contains NaN \(row 4321, column 2\)"):
+        dc.MultiDomainTemperatureScaling().fit(dc.Store(tmp_path / "bad"))
+
+
+def test_labels_outside_the_classes_are_refused(tmp_path):
+    store = _store(tmp_path / "scores", labels=np.arange(40) % 3)
+    path = store.path / "part-00000" / "labels.npy"
+    labels = np.load(path)
+    labels[7] = 3
+    np.save(path, labels)
+    with pytest.raises(InputError, match="contains 3, outside the classes"):
+        dc.TemperatureScaling().fit(store)
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path):
+    store = _store(tmp_path / "scores", labels=np.arange(40) % 3)
+    rows = store.rows()
+    path = store.path / "part-00000" / "logits.npy"
+    logits = np.load(path)
+    np.save(path, logits * 2.0)
+    with pytest.raises(FileFormatError, match=r"logits\.npy was changed while it was read"):
+        dc.TemperatureScaling().fit(rows)
+    path.unlink()
+    with pytest.raises(FileFormatError, match=r"logits\.npy was removed or replaced"):
+        dc.TemperatureScaling().fit(rows)
+
+
+def test_rows_of_a_replaced_store_are_an_error(tmp_path):
+    store = _store(tmp_path / "scores", labels=np.arange(40) % 3)
+    rows = store.rows()
+    _store(tmp_path / "scores", labels=np.arange(40) % 2)
+    with pytest.raises(FileFormatError, match="was removed or replaced while it was read"):
+        dc.TemperatureScaling().fit(rows)
+    assert store.rows().labels[0:4].tolist() == [0, 1, 0, 1]  # opened again: the new rows
+
+
+def test_a_truncated_shard_is_an_error(tmp_path):
+    store = _store(tmp_path / "scores", labels=np.arange(40) % 3)
+    path = store.path / "part-00000" / "logits.npy"
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(FileFormatError, match=r"logits\.npy is truncated or damaged"):
+        store.rows()
+
+
+def test_codes_without_a_name_are_an_error(tmp_path):
+    store = _store(tmp_path / "scores", labels=np.arange(40) % 3, domains=np.arange(40) % 2)
+    path = store.path / "part-00000" / "domains.npy"
+    codes = np.load(path)
+    codes[3] = 2
+    np.save(path, codes)
+    with pytest.raises(FileFormatError, match="codes that have no name"):
+        dc.DomainTemperatureScaling().fit(store)
+
+
+def test_clipped_rows_of_each_block_are_reported(store, tmp_path):
+    memory = store.read()
+    fitted = dc.MultiDomainTemperatureScaling().fit(memory)
+    dc.write(dc.CalibrationData(memory.logits, features=memory.features * 100), tmp_path / "scaled")
+    with pytest.warns(ClippedTemperatureWarning):
+        fitted.predict_temperature(dc.Store(tmp_path / "scaled"))
