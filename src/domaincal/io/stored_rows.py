@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -41,27 +44,46 @@ class ShardFile:
         """The file as it is now."""
         return cls(path, n_rows, _state(os.stat(path)))
 
-    def read_into(self, out: Array, start: int) -> None:
-        """Fill ``out`` with the rows from ``start`` on."""
+    def open(self) -> BinaryIO:
+        """Open the file; an error if it was removed."""
         try:
-            file = open_file(self.path)
+            # Without its buffer, which would copy small reads once more.
+            return cast(BinaryIO, open_file(self.path).detach())
         except OSError as error:
             raise FileFormatError(
                 f"{self.path} was removed or replaced while it was read; run it again."
             ) from error
-        with file:
-            if _state(os.fstat(file.fileno())) != self.state:
-                raise FileFormatError(
-                    f"{self.path} was changed while it was read; run it again when no process "
-                    "writes to the store."
-                )
-            row_bytes = out.nbytes // len(out)
-            file.seek(self.state[0] - (self.n_rows - start) * row_bytes)
-            read_into(file, out, str(self.path))
+
+    def read_into(self, file: BinaryIO, out: Array, start: int) -> None:
+        """Fill ``out`` with the rows from ``start`` on, of the file that :meth:`open` returned."""
+        if _state(os.fstat(file.fileno())) != self.state:
+            raise FileFormatError(
+                f"{self.path} was changed while it was read; run it again when no process "
+                "writes to the store."
+            )
+        row_bytes = out.nbytes // len(out)
+        file.seek(self.state[0] - (self.n_rows - start) * row_bytes)
+        read_into(file, out, str(self.path))
+
+
+class _OpenFile(threading.local):
+    """The file that a thread read last, which it usually reads again."""
+
+    number: int | None = None
+    file: BinaryIO | None = None
+
+    def replace(self, number: int, file: BinaryIO) -> None:
+        """Close the file and keep another."""
+        self.__del__()
+        self.number, self.file = number, file
+
+    def __del__(self) -> None:
+        if self.file is not None:
+            self.file.close()
 
 
 class StoredRows(RowArray):
-    """An array of a store; a read opens the files it needs, so that threads do not share them.
+    """An array of a store. Each thread has its own open file, so that threads do not share one.
 
     Parameters
     ----------
@@ -87,25 +109,37 @@ class StoredRows(RowArray):
         super().__init__(shape, np.int64 if codes is not None else native)
         self._files = list(files)
         self._codes = codes
-        self._starts = np.cumsum([0, *(file.n_rows for file in self._files)])
+        self._starts = [0, *accumulate(file.n_rows for file in self._files)]
+        self._opened = _OpenFile()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._opened = _OpenFile()
 
     def read(self, start: int, stop: int) -> Array:
         """Rows from ``start`` to ``stop``."""
         out = np.empty((stop - start, *self.shape[1:]), self._stored)
-        first = int(np.searchsorted(self._starts, start, side="right")) - 1
-        parts = []
-        for number in range(first, len(self._files)):
-            begin, end = self._starts[number], self._starts[number + 1]
-            if begin >= stop:
-                break
-            low, high = max(start, begin), min(stop, end)
+        numbered = None if self._codes is None else np.empty(len(out), np.int64)
+        number, low = bisect_right(self._starts, start) - 1, start
+        while low < stop:
+            high = min(stop, self._starts[number + 1])
+            part = slice(low - start, high - start)
             if low < high:
-                rows = out[low - start : high - start]
-                self._files[number].read_into(rows, int(low - begin))
-                parts.append((number, rows))
-        if self._codes is None:
-            return out.astype(self.dtype, copy=False)
-        return np.concatenate([np.empty(0, np.int64), *(self._numbered(*part) for part in parts)])
+                self._read_file(number, out[part], low - self._starts[number])
+                if numbered is not None:
+                    numbered[part] = self._numbered(number, out[part])
+            number, low = number + 1, high
+        return out.astype(self.dtype, copy=False) if numbered is None else numbered
+
+    def _read_file(self, number: int, out: Array, start: int) -> None:
+        opened, file = self._opened, self._files[number]
+        if opened.number != number:
+            opened.replace(number, file.open())
+        assert opened.file is not None
+        file.read_into(opened.file, out, start)
 
     def _numbered(self, number: int, codes: Array) -> IntArray:
         """Numbers of the names of the codes in a file."""
