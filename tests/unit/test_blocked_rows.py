@@ -260,6 +260,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path):
     np.save(path, logits * 2.0)
     with pytest.raises(FileFormatError, match=r"logits\.npy was changed while it was read"):
         dc.TemperatureScaling().fit(rows)
+    rows = store.rows()
     path.unlink()
     with pytest.raises(FileFormatError, match=r"logits\.npy was removed or replaced"):
         dc.TemperatureScaling().fit(rows)

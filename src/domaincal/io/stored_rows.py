@@ -66,20 +66,15 @@ class ShardFile:
         read_into(file, out, str(self.path))
 
 
-class _OpenFile(threading.local):
-    """The file that a thread read last, which it usually reads again."""
+class _OpenFile:
+    """The file that a thread read last; it is closed when the thread ends or reads another."""
 
-    number: int | None = None
-    file: BinaryIO | None = None
-
-    def replace(self, number: int, file: BinaryIO) -> None:
-        """Close the file and keep another."""
-        self.__del__()
-        self.number, self.file = number, file
+    def __init__(self, number: int, file: BinaryIO) -> None:
+        self.number = number
+        self.file = file
 
     def __del__(self) -> None:
-        if self.file is not None:
-            self.file.close()
+        self.file.close()
 
 
 class StoredRows(RowArray):
@@ -110,14 +105,14 @@ class StoredRows(RowArray):
         self._files = list(files)
         self._codes = codes
         self._starts = [0, *accumulate(file.n_rows for file in self._files)]
-        self._opened = _OpenFile()
+        self._thread = threading.local()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None}
+        return {**self.__dict__, "_thread": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._opened = _OpenFile()
+        self._thread = threading.local()
 
     def read(self, start: int, stop: int) -> Array:
         """Rows from ``start`` to ``stop``."""
@@ -135,10 +130,9 @@ class StoredRows(RowArray):
         return out.astype(self.dtype, copy=False) if numbered is None else numbered
 
     def _read_file(self, number: int, out: Array, start: int) -> None:
-        opened, file = self._opened, self._files[number]
-        if opened.number != number:
-            opened.replace(number, file.open())
-        assert opened.file is not None
+        opened, file = getattr(self._thread, "opened", None), self._files[number]
+        if opened is None or opened.number != number:
+            opened = self._thread.opened = _OpenFile(number, file.open())
         file.read_into(opened.file, out, start)
 
     def _numbered(self, number: int, codes: Array) -> IntArray:
