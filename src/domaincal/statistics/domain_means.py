@@ -45,11 +45,13 @@ def domain_means(
         if on_device(x):
             torch_kernels.add_domain_sums(x.tensor, x.send(domain[own]), x.send(w), sums=sums)
             continue
+        # Only the domains in the block: sums of all domains may be larger than the block.
+        present, codes = np.unique(domain[own], return_inverse=True)
         indicator = scipy.sparse.csr_array(
-            (w, (domain[own], np.arange(len(own)))), shape=(n_domains, len(own))
+            (w, (codes, np.arange(len(own)))), shape=(len(present), len(own))
         )
         with np.errstate(over="ignore", invalid="ignore"):  # reported below
-            sums = sums + indicator @ x.astype(np.float64)
+            sums[present] += indicator @ x.astype(np.float64)
     sums = sums.cpu().numpy() if device else sums
     if not np.isfinite(sums).all():
         raise non_finite_features_error(features)

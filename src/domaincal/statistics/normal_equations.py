@@ -151,19 +151,24 @@ def _sum_on_host(
 ) -> list[NormalEquations]:
     """Normal equations of each part, summed block by block."""
     n_domains, n_features = len(part), features.shape[1]
-    empty = NormalEquations(
-        np.zeros((n_features, n_features)), np.zeros((n_domains, n_features)),
-        np.zeros(n_domains), shift,
-    )  # fmt: skip
-    sums = [empty] * n_parts
+    sums = []
     # Part by part: the products of a few rows of each part in a block would be slow.
     for k in range(n_parts):
         rows = np.flatnonzero(part[domain] == k)
+        gram = np.zeros((n_features, n_features))
+        moments, total = np.zeros((n_domains, n_features)), np.zeros(n_domains)
         for block in feature_blocks(len(rows), n_features):
             own = rows[block]
             x = features[block] if len(rows) == len(domain) else features[own]
             w = None if weight is None else weight[own]
-            sums[k] += NormalEquations.from_rows(x, domain[own], n_domains, w, shift=shift)
+            # Only the domains in the block: sums of all domains may be larger than the block.
+            present, codes = np.unique(domain[own], return_inverse=True)
+            found = NormalEquations.from_rows(x, codes, len(present), w, shift=shift)
+            with np.errstate(over="ignore", invalid="ignore"):  # the caller reports it
+                gram += found.gram
+                moments[present] += found.moments
+                total[present] += found.weight
+        sums.append(NormalEquations(gram, moments, total, shift))
     return sums
 
 

@@ -120,15 +120,16 @@ class LabelledRows:
         if on_device(self.logits):
             return self._checked(self._sums_on_device(beta, per_row=per_row))
 
-        def block_sums(block: slice) -> FloatArray:
+        def block_sums(block: slice) -> tuple[Any, FloatArray]:
             domain = None if self.domain is None else self.domain[block]
             of_domain = beta if domain is None or per_row else beta[domain]
-            return dispatch.temperature_sums(
+            present, codes, n_domains = self._present_domains(domain)
+            return present, dispatch.temperature_sums(
                 self.logits[block],
                 self.labels[block],
                 beta[block] if per_row else of_domain,
-                domain=domain,
-                n_domains=self.n_domains,
+                domain=codes,
+                n_domains=n_domains,
                 weight=None if self.weight is None else self.weight[block],
                 offset=block.start,
                 every=every,
@@ -143,8 +144,21 @@ class LabelledRows:
             nullcontext(workers) if workers else Workers() as threads,
             np.errstate(over="ignore", invalid="ignore"),  # reported below
         ):
-            sums = threads.sum(block_sums, blocks)
+            sums = np.zeros((self.n_domains, 6))
+            for present, found in threads.map(block_sums, blocks):
+                sums[present] += found
         return self._checked(TemperatureSums(*sums.T))
+
+    def _present_domains(self, domain: Array | None) -> tuple[Any, Array | None, int]:
+        """Domains to sum in a block, the code of each row among them, and their number.
+
+        Where a block has fewer rows than there are domains, only those in the block: the sums of
+        all domains would be larger than the block.
+        """
+        if domain is None or len(domain) >= self.n_domains:
+            return slice(None), domain, self.n_domains
+        present, codes = np.unique(domain, return_inverse=True)
+        return present, codes, len(present)
 
     def _checked(self, sums: TemperatureSums) -> TemperatureSums:
         if not all(np.isfinite(getattr(sums, f.name)).all() for f in fields(sums)):
