@@ -37,6 +37,7 @@ from domaincal.data.data_frames import arrays_from_frame
 from domaincal.data.data_view import draw_row_counts, facts_of_data
 from domaincal.data.fingerprint import fingerprint
 from domaincal.errors import InputError
+from domaincal.kernels.row_groups import rows_of_codes
 
 _ARRAYS = ("logits", "labels", "features", "domains", "groups")
 
@@ -323,8 +324,9 @@ class CalibrationData:
     def by_domain(self) -> Iterator[tuple[Any, CalibrationData]]:
         """Iterate over the name and the rows of each domain, in the order of the names."""
         names = self.domain_names.tolist()
-        for number, name in enumerate(names):
-            yield name, self.select(self.domain_codes[0] == number)
+        of_domain = rows_of_codes(self.domain_codes[0], len(names))
+        for name, rows in zip(names, of_domain, strict=True):
+            yield name, self.select(rows)
 
 
 def _count(n: int, word: str) -> str:
@@ -333,6 +335,10 @@ def _count(n: int, word: str) -> str:
 
 def _drop_unused_names(codes: IntArray, names: Array) -> tuple[IntArray, Array]:
     """Codes and names without the names that do not occur."""
+    if len(codes) < len(names):
+        # Few rows of many domains: do not go through the names of all.
+        present, place = np.unique(codes, return_inverse=True)
+        return place, names[present]
     used = np.bincount(codes, minlength=len(names)) > 0
     return (np.cumsum(used) - 1)[codes], names[used]
 

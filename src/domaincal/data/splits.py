@@ -13,6 +13,7 @@ from domaincal._validation import check_option, check_random_state
 from domaincal._wording import few
 from domaincal.data.calibration_data import CalibrationData
 from domaincal.errors import InputError
+from domaincal.kernels.row_groups import rows_of_codes
 
 SplitBy = Literal["row", "group"]
 
@@ -64,8 +65,8 @@ def half_mask(
     codes = np.zeros(len(data), int)
     if data.domains is not None:
         codes, _ = data.domain_codes
-    for k in range(codes.max() + 1):
-        rows = rng.permutation(np.flatnonzero(codes == k))
+    for own in rows_of_codes(codes, codes.max() + 1):
+        rows = rng.permutation(own)
         first[rows[: (len(rows) + 1) // 2]] = True
     if first.all():
         raise InputError("every domain has a single row; halves need a domain with at least two.")
@@ -138,7 +139,11 @@ def split_domains(
 def rows_in_domains(data: CalibrationData, domains: ArrayLike) -> Array:
     """Mask of the rows in the given domains."""
     codes, names = data.domain_codes
-    return np.asarray(np.isin(names, domains)[codes])
+    if names.dtype.kind != "O":
+        return np.asarray(np.isin(names, domains)[codes])
+    # numpy would compare every name with every domain.
+    wanted = set(np.asarray(domains).tolist())
+    return np.array([name in wanted for name in names], bool)[codes]
 
 
 def matching_domains(
@@ -153,9 +158,13 @@ def matching_domains(
             f"{argument} must be a pattern or a list of domains, got {ood!r}; pass [{ood!r}]."
         )
     names = data.domain_names
+    place = {name: k for k, name in enumerate(names.tolist())}
     chosen = np.zeros(len(names), bool)
     for asked in [ood] if isinstance(ood, str) else list(ood):
-        same = match_names(asked, names.tolist())
+        if isinstance(asked, str | int | np.integer) and asked in place:
+            chosen[place[asked]] = True
+            continue
+        same = match_names(asked, list(place))
         if not same.any():
             raise InputError(
                 f"{argument} contains {asked!r}, which matches no domain of the data; the domains "
@@ -202,8 +211,9 @@ def leave_one_domain_out(
     domain-1 100 50
     domain-2 100 50
     """
-    for name in domains_to_leave_out(data):
-        inside = data.domains == name
+    codes, _ = data.domain_codes
+    for k, name in enumerate(domains_to_leave_out(data)):
+        inside = codes == k
         yield name, data.select(~inside), data.select(inside)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from domaincal._tensors import as_array, host_array, on_device
 from domaincal._typing import FloatArray, IntArray
+from domaincal._validation import check_confidences
 from domaincal.calibrators.predictions import RowScores, proper_scores
 from domaincal.data import CalibrationData
 from domaincal.evaluation.fitting import (
@@ -22,8 +23,10 @@ from domaincal.evaluation.fitting import (
 )
 from domaincal.evaluation.method_warnings import MethodWarnings
 from domaincal.kernels.dispatch import predicted_classes
+from domaincal.kernels.row_groups import group_means
 from domaincal.metrics.domains import domain_rows
 from domaincal.statistics import BinSums
+from domaincal.statistics.domain_bins import DomainBins
 
 # Elements of the float64 probabilities of a user's calibrator that exist at a time.
 BLOCK_ELEMENTS = 1 << 21
@@ -81,8 +84,16 @@ def scores_of_method(
     method: str, fitted: Any, test: CalibrationData, *, n_bins: int
 ) -> pd.DataFrame:
     """Results table of one fitted calibrator."""
-    records = [(method, *found.record()) for found in domain_scores(fitted, test, n_bins=n_bins)]
-    return pd.DataFrame(records, columns=list(COLUMNS))
+    scores, bins = _scores_and_bins(fitted, test, n_bins=n_bins)
+    codes, names = test.domain_codes
+    accuracy, confidence = bins.accuracy, bins.mean_confidence
+    ece, floor = bins.calibration_error(), bins.floor()
+    values = (
+        method, names.tolist(), bins.n.astype(np.int64), accuracy, confidence, ece, floor,
+        ece - floor, np.abs(confidence - accuracy),
+        *(group_means(each, codes) for each in (scores.nll, scores.brier)),
+    )  # fmt: skip
+    return pd.DataFrame(dict(zip(COLUMNS, values, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +123,19 @@ class DomainScores:
         return (self.domain, *bin_scores(self.bins), self.nll, self.brier)
 
 
-def temperature_spread(temperatures: FloatArray) -> dict[str, float]:
-    """Median, 5% and 95% quantiles, mean and standard deviation of the temperatures of a domain."""
-    median, low, high = np.quantile(temperatures, [0.5, 0.05, 0.95]).tolist()
-    mean, deviation = float(np.mean(temperatures)), float(np.std(temperatures))
-    return {"predicted": median, "low": low, "high": high, "mean": mean, "deviation": deviation}
+def temperature_spread(temperatures: FloatArray) -> dict[str, FloatArray]:
+    """Median, 5% and 95% quantiles, mean and standard deviation of temperatures.
+
+    The last axis holds the rows of a domain; axes before it, several domains of equal size.
+    """
+    median, low, high = np.quantile(temperatures, [0.5, 0.05, 0.95], axis=-1)
+    return {
+        "predicted": median,
+        "low": low,
+        "high": high,
+        "mean": np.mean(temperatures, axis=-1),
+        "deviation": np.std(temperatures, axis=-1),
+    }
 
 
 def bin_scores(sums: BinSums) -> tuple[Any, ...]:
@@ -129,17 +148,27 @@ def bin_scores(sums: BinSums) -> tuple[Any, ...]:
 
 def domain_scores(fitted: Any, test: CalibrationData, *, n_bins: int) -> Iterator[DomainScores]:
     """Scores of a fitted calibrator on each domain; its predictions are computed once."""
-    labels = require_labels(test, "test")
-    scores = compute_row_scores(fitted, test)
-    hits = predicted_classes(test.logits) == labels
-    for name, rows in domain_rows(*test.domain_codes):
+    scores, bins = _scores_and_bins(fitted, test, n_bins=n_bins)
+    for k, (name, rows) in enumerate(domain_rows(*test.domain_codes)):
         yield DomainScores(
             domain=name,
-            bins=BinSums.from_confidences(scores.confidence[rows], hits[rows], n_bins=n_bins),
+            bins=bins.of_domain(k),
             nll=float(scores.nll[rows].mean()),
             brier=float(scores.brier[rows].mean()),
             temperatures=None if scores.temperature is None else scores.temperature[rows],
         )
+
+
+def _scores_and_bins(
+    fitted: Any, test: CalibrationData, *, n_bins: int
+) -> tuple[RowScores, DomainBins]:
+    """Scores of each row, and the bins of all domains."""
+    labels = require_labels(test, "test")
+    scores = compute_row_scores(fitted, test)
+    codes, names = test.domain_codes
+    confidences = check_confidences(scores.confidence)
+    hits = predicted_classes(test.logits) == labels
+    return scores, DomainBins.from_confidences(confidences, hits, codes, len(names), n_bins=n_bins)
 
 
 def compute_row_scores(fitted: Any, test: CalibrationData) -> RowScores:
@@ -170,9 +199,11 @@ def _whole_domains(data: CalibrationData, n_rows: int) -> Iterator[IntArray]:
     Domains stay whole, because predictions of a calibrator may depend on the rows of a domain.
     """
     block: list[IntArray] = []
+    size = 0
     for _, rows in domain_rows(*data.domain_codes):
-        if block and sum(map(len, block)) + len(rows) > n_rows:
+        if block and size + len(rows) > n_rows:
             yield np.concatenate(block)
-            block = []
+            block, size = [], 0
         block.append(rows)
+        size += len(rows)
     yield np.concatenate(block)

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from domaincal._tensors import host_array
+from domaincal._typing import FloatArray, IntArray
 from domaincal.calibrators import DomainTemperatureScaling
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
 from domaincal.evaluation.fitting import predict_temperatures, require_labels
 from domaincal.evaluation.score_table import temperature_spread
-from domaincal.metrics.domains import domain_rows
 
 
 def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
@@ -58,5 +58,18 @@ def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
         "standard_error": domain_fit.domain_standard_errors_.to_numpy(),
     }
     predicted = host_array(predict_temperatures(fitted, data))
-    spread = [temperature_spread(predicted[rows]) for _, rows in domain_rows(*data.domain_codes)]
-    return pd.concat([pd.DataFrame(columns), pd.DataFrame(spread)], axis=1)
+    spread = temperature_spreads(predicted, data.domain_codes[0])
+    return pd.concat([pd.DataFrame(columns), spread], axis=1)
+
+
+def temperature_spreads(temperatures: FloatArray, codes: IntArray) -> pd.DataFrame:
+    """:func:`temperature_spread` of each domain, for all domains of equal size together."""
+    order, counts = np.argsort(codes, kind="stable"), np.bincount(codes)
+    starts = np.cumsum(counts) - counts
+    out: dict[str, FloatArray] = {}
+    for n in np.unique(counts):
+        same = np.flatnonzero(counts == n)
+        rows = order[starts[same][:, None] + np.arange(n)]
+        for name, values in temperature_spread(temperatures[rows]).items():
+            out.setdefault(name, np.empty(len(counts)))[same] = values
+    return pd.DataFrame(out)

@@ -138,13 +138,38 @@ def bin_sums(
     compiled: bool = False,
 ) -> FloatArray:
     """Sums of weight, confidence and hits in each bin, shape (n_bins, 3)."""
+    sums = domain_bin_sums(
+        confidence, hit, np.empty(0, np.int64), 1, edges, weight=weight, compiled=compiled
+    )
+    return np.asarray(sums[0])
+
+
+def domain_bin_sums(
+    confidence: FloatArray,
+    hit: Array,
+    domain: IntArray,
+    n_domains: int,
+    edges: FloatArray,
+    *,
+    weight: Array | None = None,
+    compiled: bool = False,
+) -> FloatArray:
+    """Sums of weight, confidence and hits in each bin of each domain.
+
+    Returns an array of shape (n_domains, n_bins, 3). An empty ``domain`` means one domain.
+    """
+    shape = (n_domains, len(edges) - 1, 3)
+    g = np.ascontiguousarray(domain, np.int64)
     if compiled:
-        out = np.zeros((len(edges) - 1, 3))
+        out = np.zeros(shape)
         w = np.empty(0) if weight is None else np.ascontiguousarray(weight, np.float64)
         h = np.ascontiguousarray(hit)
-        _compiled_bins().add_to_bins(*map(read_only, (confidence, h, w, edges)), out)
+        _compiled_bins().add_to_bins(*map(read_only, (confidence, h, w, g, edges)), out)
         return out
     index = bin_index(confidence, edges)
+    if len(g):
+        index = index + g * shape[1]
     w = np.ones(len(confidence)) if weight is None else np.asarray(weight, np.float64)
     columns = (w, w * confidence, w * hit)
-    return np.stack([np.bincount(index, c, minlength=len(edges) - 1) for c in columns], axis=1)
+    sums = [np.bincount(index, c, minlength=shape[0] * shape[1]) for c in columns]
+    return np.stack(sums, axis=1).astype(np.float64, copy=False).reshape(shape)

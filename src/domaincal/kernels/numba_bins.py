@@ -6,8 +6,11 @@ from domaincal.kernels.numba_jit import jit
 
 
 @jit()
-def add_to_bins(confidence, hit, weight, edges, out):  # type: ignore[no-untyped-def]
-    """Add the weight, confidence and hit of each row to its bin ``(a, b]``; out is (n_bins, 3)."""
+def add_to_bins(confidence, hit, weight, domain, edges, out):  # type: ignore[no-untyped-def]
+    """Add the weight, confidence and hit of each row to the bin ``(a, b]`` of its domain.
+
+    ``out`` is of shape (n_domains, n_bins, 3); without ``domain`` (of size 0), all rows are in one.
+    """
     n_bins = edges.size - 1
     low = edges[0]
     per_width = n_bins / (edges[n_bins] - low)
@@ -20,6 +23,7 @@ def add_to_bins(confidence, hit, weight, edges, out):  # type: ignore[no-untyped
         while m < n_bins - 1 and c > edges[m + 1]:
             m += 1
         w = weight[i] if weight.size > 0 else 1.0
-        out[m, 0] += w
-        out[m, 1] += w * c
-        out[m, 2] += w * hit[i]
+        k = domain[i] if domain.size > 0 else 0
+        out[k, m, 0] += w
+        out[k, m, 1] += w * c
+        out[k, m, 2] += w * hit[i]

@@ -19,9 +19,11 @@ from domaincal._validation import (
     check_sample_weight,
 )
 from domaincal.errors import InputError
+from domaincal.kernels.row_groups import rows_of_codes
 from domaincal.metrics.predictions import check_predictions, confidence_and_hit
 from domaincal.statistics import BinSums
 from domaincal.statistics.bin_sums import Norm, Strategy
+from domaincal.statistics.domain_bins import DomainBins
 
 # Number of parts of a domain; the jackknife leaves each part out once.
 _JACKKNIFE_PARTS = 20
@@ -158,6 +160,10 @@ def bins_by_domain(
     h = check_hits(hits, n_rows=len(c))
     codes, names = check_domains(domains, n_rows=len(c), needed_by="bins_by_domain")
     weight = check_sample_weight(sample_weight, n_rows=len(c))
+    if strategy == "uniform":
+        found = DomainBins.from_confidences(c, h, codes, len(names), n_bins=n_bins, weight=weight)
+        return {name: found.of_domain(k) for k, name in enumerate(names.tolist())}
+    # Each domain has the edges of its own quantiles.
     return {
         name: BinSums.from_confidences(
             c[rows], h[rows], n_bins=n_bins, strategy=strategy,
@@ -219,9 +225,7 @@ def accuracy_prediction_error(
 
 def domain_rows(codes: Array, names: Array) -> list[tuple[Any, Array]]:
     """Name and row numbers of each domain, sorted by name."""
-    order = np.argsort(codes, kind="stable")
-    parts = np.split(order, np.cumsum(np.bincount(codes, minlength=len(names)))[:-1])
-    return list(zip(names.tolist(), parts, strict=True))
+    return list(zip(names.tolist(), rows_of_codes(codes, len(names)), strict=True))
 
 
 def _check_rows(predictions: ArrayLike, outcomes: ArrayLike) -> tuple[Array, Array]:

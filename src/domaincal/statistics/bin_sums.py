@@ -146,18 +146,13 @@ class BinSums:
         """Mean ECE of a perfectly calibrated model with these counts and confidences.
 
         With hits drawn as Bernoulli(confidence), a bin of n rows and mean confidence p contributes
-        the mean absolute deviation of a binomial (De Moivre):
-        ``2 v C(n, v) p**v (1-p)**(n-v+1)`` with ``v = floor(n p) + 1``.
+        the mean absolute deviation of a binomial, :func:`binomial_deviation`.
         """
         full = self.weight > 0
         n = self._whole_rows("the floor of ECE")[full]
-        p = np.clip(self.confidence[full] / n, 0.0, 1.0)
-        v = np.minimum(np.floor(n * p) + 1.0, n)
-        log_choose = gammaln(n + 1) - gammaln(v + 1) - gammaln(n - v + 1)
         if len(n) == 0:
             return float("nan")
-        deviation = 2 * v * np.exp(log_choose + xlogy(v, p) + xlog1py(n - v + 1, -p))
-        return float(deviation.sum() / self.n)
+        return float(binomial_deviation(n, self.confidence[full]).sum() / self.n)
 
     def excess_error(self) -> float:
         """ECE minus its floor: near 0 for a calibrated model, for any n and bins."""
@@ -210,6 +205,18 @@ class BinSums:
             )
         check_countable(self.n, needed_by)
         return self.weight
+
+
+def binomial_deviation(n: FloatArray, confidence: FloatArray) -> FloatArray:
+    """Mean absolute deviation of the hits of bins with n rows and this sum of confidences.
+
+    With the mean confidence p: ``2 v C(n, v) p**v (1-p)**(n-v+1)`` with ``v = floor(n p) + 1``
+    (De Moivre).
+    """
+    p = np.clip(confidence / n, 0.0, 1.0)
+    v = np.minimum(np.floor(n * p) + 1.0, n)
+    log_choose = gammaln(n + 1) - gammaln(v + 1) - gammaln(n - v + 1)
+    return np.asarray(2 * v * np.exp(log_choose + xlogy(v, p) + xlog1py(n - v + 1, -p)))
 
 
 def check_countable(n_rows: float, needed_by: str) -> None:

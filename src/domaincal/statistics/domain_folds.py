@@ -12,6 +12,9 @@ from domaincal._typing import FloatArray, IntArray
 CLUSTERED_FROM = 6
 #: No cluster holds a larger share of the domains.
 LARGEST_SHARE = 0.5
+#: More domains are first joined into this many groups of neighbours: the memory of the distances,
+#: and the time of the clustering, grow with the square of their number.
+MOST_CLUSTERED = 1 << 12
 # A column that varies by less than this fraction of its largest value is constant.
 _CONSTANT = 1e-12
 # Decimals of the standardised profiles that count: the order in which rows were summed changes
@@ -33,7 +36,8 @@ def similar_domain_folds(profiles: FloatArray, max_folds: int = 10) -> IntArray:
     ``max_folds`` then, the largest ones are assigned first, each to the fold with the fewest
     domains.
 
-    With fewer than 6 domains, every domain is a fold, if ``max_folds`` allows.
+    With fewer than 6 domains, every domain is a fold, if ``max_folds`` allows. More than 4,096
+    domains are first joined into 4,096 groups of neighbours, whose means are clustered.
 
     Parameters
     ----------
@@ -62,13 +66,20 @@ def similar_domain_folds(profiles: FloatArray, max_folds: int = 10) -> IntArray:
     x = _standardised(np.asarray(profiles, np.float64))
     # In the order of their profiles, so that equal distances do not depend on the numbering.
     order = np.lexsort(x.T[::-1])
-    clusters = _cut(linkage(pdist(x[order]), "average"), n_domains, max_folds)
+    x = x[order]
+    group = neighbour_groups(x, MOST_CLUSTERED)
+    n_rows = np.bincount(group)
+    means = np.stack([np.bincount(group, column) for column in x.T], axis=1) / n_rows[:, None]
+    clusters = _cut(linkage(pdist(means), "average"), n_rows, max_folds)
     folds = np.empty(n_domains, np.int64)
+    fold_of_group = np.empty(len(means), np.int64)
     sizes = np.zeros(max_folds, np.int64)
-    for cluster in sorted(clusters, key=len, reverse=True):  # stable: ties in the order of the tree
+    # The sort is stable: ties are in the order of the tree.
+    for cluster in sorted(clusters, key=lambda c: int(n_rows[c].sum()), reverse=True):
         smallest = int(np.argmin(sizes))
-        folds[order[cluster]] = smallest
-        sizes[smallest] += len(cluster)
+        fold_of_group[cluster] = smallest
+        sizes[smallest] += n_rows[cluster].sum()
+    folds[order] = fold_of_group[group]
     _, first, codes = np.unique(folds, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[codes], np.int64)
 
@@ -84,17 +95,52 @@ def _standardised(profiles: FloatArray) -> FloatArray:
     return np.asarray(np.round(x, _DECIMALS) + 0.0)  # no negative zeros, which sort before 0
 
 
-def _cut(tree: FloatArray, n_domains: int, max_folds: int) -> list[list[int]]:
-    """Clusters from undoing merges, the latest first; see :func:`similar_domain_folds`."""
-    members = [[k] for k in range(n_domains)]
+def neighbour_groups(x: FloatArray, n_groups: int) -> IntArray:
+    """Group of each row, from halving the rows at the median of their widest column.
+
+    Groups differ by at most one row in size; with at most ``n_groups`` rows, each is a group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> neighbour_groups(np.array([[0.0, 1.0], [9.0, 1.0], [1.0, 2.0], [8.0, 2.0]]), 2).tolist()
+    [0, 1, 0, 1]
+    """
+    group = np.arange(len(x))
+    if len(x) <= n_groups:
+        return group
+    waiting = [(np.arange(len(x)), 0, n_groups)]
+    while waiting:
+        rows, first, n = waiting.pop()
+        if n == 1:
+            group[rows] = first
+            continue
+        own = x[rows]
+        widest = int(np.argmax(np.ptp(own, axis=0)))
+        rows = rows[np.argsort(own[:, widest], kind="stable")]
+        half = n // 2
+        cut = len(rows) * half // n
+        waiting += [(rows[:cut], first, half), (rows[cut:], first + half, n - half)]
+    return group
+
+
+def _cut(tree: FloatArray, n_rows: IntArray, max_folds: int) -> list[list[int]]:
+    """Clusters of groups of ``n_rows`` domains, from undoing merges, the latest first.
+
+    See :func:`similar_domain_folds`.
+    """
+    n_groups, n_domains = len(n_rows), int(n_rows.sum())
+    members = [[k] for k in range(n_groups)]
+    sizes: list[int] = n_rows.tolist()
     for left, right in tree[:, :2].astype(int):
         members.append(members[left] + members[right])
+        sizes.append(sizes[left] + sizes[right])
     clusters = {len(members) - 1}
     for merge in reversed(range(len(tree))):
-        largest = max(len(members[k]) for k in clusters)
+        largest = max(sizes[k] for k in clusters)
         if len(clusters) >= max_folds and largest <= LARGEST_SHARE * n_domains:
             break
         # Merges are in the order of their heights, so that the latest one belongs to a cluster.
-        clusters.remove(n_domains + merge)
+        clusters.remove(n_groups + merge)
         clusters.update(tree[merge, :2].astype(int).tolist())
     return [members[k] for k in sorted(clusters)]

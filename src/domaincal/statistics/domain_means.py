@@ -50,8 +50,7 @@ def domain_means(
         if on_device(x):
             torch_kernels.add_domain_sums(x.tensor, x.send(domain[own]), x.send(w), sums=sums)
             continue
-        with np.errstate(over="ignore", invalid="ignore"):  # reported below
-            sums = sums + _sums_by_domain(x, domain[own], w, n_domains)
+        _add_sums(sums, x, domain[own], w)
     sums = sums.cpu().numpy() if device else sums
     if not np.isfinite(sums).all():
         raise non_finite_features_error(features)
@@ -67,16 +66,19 @@ def _means_of_blocks(features: FeatureMatrix, domain: RowArray, n_domains: int) 
         return features[block], domain[block]
 
     for x, codes in read_ahead(read, feature_blocks(*features.shape)):
-        with np.errstate(over="ignore", invalid="ignore"):  # reported below
-            sums += _sums_by_domain(x, codes, np.ones(len(x)), n_domains)
+        _add_sums(sums, x, codes, np.ones(len(x)))
         counts += np.bincount(codes, minlength=n_domains)
     if not np.isfinite(sums).all():
         raise non_finite_features_error(features)
     return np.asarray(sums / np.where(counts > 0, counts, 1.0)[:, None])
 
 
-def _sums_by_domain(x: Array, codes: IntArray, weight: FloatArray, n_domains: int) -> FloatArray:
+def _add_sums(sums: FloatArray, x: Array, domain: IntArray, weight: FloatArray) -> None:
+    """Add weighted rows to the sums of their domains, in place."""
+    # Only the domains in the block: sums of all domains may be larger than the block.
+    present, codes = np.unique(domain, return_inverse=True)
     indicator = scipy.sparse.csr_array(
-        (weight, (codes, np.arange(len(codes)))), shape=(n_domains, len(codes))
+        (weight, (codes, np.arange(len(codes)))), shape=(len(present), len(codes))
     )
-    return np.asarray(indicator @ x.astype(np.float64))
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller reports it
+        sums[present] += indicator @ x.astype(np.float64)

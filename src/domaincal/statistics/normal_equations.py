@@ -153,26 +153,17 @@ def _sum_on_host(
     shift: FloatArray,
 ) -> list[NormalEquations]:
     """Normal equations of each part, summed block by block."""
-    n_domains, n_features = len(part), features.shape[1]
-    sums = _empty_sums(n_domains, n_parts, shift)
+    sums = []
     # Part by part: the products of a few rows of each part in a block would be slow.
     for k in range(n_parts):
         rows = np.flatnonzero(part[domain] == k)
-        for block in feature_blocks(len(rows), n_features):
+        total = _RunningSums(len(part), shift)
+        for block in feature_blocks(len(rows), features.shape[1]):
             own = rows[block]
             x = features[block] if len(rows) == len(domain) else features[own]
-            w = None if weight is None else weight[own]
-            sums[k] += NormalEquations.from_rows(x, domain[own], n_domains, w, shift=shift)
+            total.add(x, domain[own], None if weight is None else weight[own])
+        sums.append(total.equations())
     return sums
-
-
-def _empty_sums(n_domains: int, n_parts: int, shift: FloatArray) -> list[NormalEquations]:
-    n_features = len(shift)
-    empty = NormalEquations(
-        np.zeros((n_features, n_features)), np.zeros((n_domains, n_features)),
-        np.zeros(n_domains), shift,
-    )  # fmt: skip
-    return [empty] * n_parts
 
 
 def _sum_blocks(
@@ -184,8 +175,7 @@ def _sum_blocks(
     shift: FloatArray,
 ) -> list[NormalEquations]:
     """Normal equations of each part, in one pass over rows that are read in blocks."""
-    n_domains = len(part)
-    sums = _empty_sums(n_domains, n_parts, shift)
+    sums = [_RunningSums(len(part), shift) for _ in range(n_parts)]
 
     def read(block: slice) -> tuple[slice, Array, IntArray]:
         return block, features[block], domain[block]
@@ -196,10 +186,33 @@ def _sum_blocks(
         for k in range(n_parts):
             own = parts == k
             if own.any():
-                sums[k] += NormalEquations.from_rows(
-                    x[own], codes[own], n_domains, None if w is None else w[own], shift=shift
-                )
-    return sums
+                sums[k].add(x[own], codes[own], None if w is None else w[own])
+    return [total.equations() for total in sums]
+
+
+class _RunningSums:
+    """Normal equations to which blocks of rows are added in place."""
+
+    def __init__(self, n_domains: int, shift: FloatArray) -> None:
+        n_features = len(shift)
+        self._gram = np.zeros((n_features, n_features))
+        self._moments = np.zeros((n_domains, n_features))
+        self._weight = np.zeros(n_domains)
+        self._shift = shift
+
+    def add(self, x: Array, domain: IntArray, weight: FloatArray | None) -> None:
+        """Add rows; ``domain`` holds the code of the domain of each."""
+        # Only the domains in the block: sums of all domains may be larger than the block.
+        present, codes = np.unique(domain, return_inverse=True)
+        found = NormalEquations.from_rows(x, codes, len(present), weight, shift=self._shift)
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller reports it
+            self._gram += found.gram
+            self._moments[present] += found.moments
+            self._weight[present] += found.weight
+
+    def equations(self) -> NormalEquations:
+        """Sums over all rows that were added."""
+        return NormalEquations(self._gram, self._moments, self._weight, self._shift)
 
 
 def _sum_on_device(

@@ -125,17 +125,18 @@ class LabelledRows:
             return self._checked(self._sums_on_device(beta, per_row=per_row))
         stored = is_row_array(self.logits)
 
-        def block_sums(block: slice) -> FloatArray:
+        def block_sums(block: slice) -> tuple[Any, FloatArray]:
             if stored and every > 1:
                 return self._sampled_sums(block, beta, every)
             domain = None if self.domain is None else self.domain[block]
             of_domain = beta if domain is None or per_row else beta[domain]
-            return dispatch.temperature_sums(
+            present, codes, n_domains = self._present_domains(domain)
+            return present, dispatch.temperature_sums(
                 self.logits[block],
                 self.labels[block],
                 beta[block] if per_row else of_domain,
-                domain=domain,
-                n_domains=self.n_domains,
+                domain=codes,
+                n_domains=n_domains,
                 weight=None if self.weight is None else self.weight[block],
                 offset=block.start,
                 every=every,
@@ -151,26 +152,40 @@ class LabelledRows:
             nullcontext(workers) if workers else Workers() as threads,
             np.errstate(over="ignore", invalid="ignore"),  # reported below
         ):
-            sums = threads.sum(block_sums, blocks)
+            sums = np.zeros((self.n_domains, 6))
+            for present, found in threads.map(block_sums, blocks):
+                sums[present] += found
         return self._checked(TemperatureSums(*sums.T))
 
-    def _sampled_sums(self, block: slice, beta: FloatArray, every: int) -> FloatArray:
+    def _sampled_sums(self, block: slice, beta: FloatArray, every: int) -> tuple[Any, FloatArray]:
         """Sums of a sample of the rows of a block, of which nothing else is read."""
         rows = dispatch.sampled_rows(
             block.start, block.stop, n_classes=self.logits.shape[1], every=every
         )
         if not len(rows):
-            return np.zeros((self.n_domains, len(fields(TemperatureSums))))
+            return slice(0, 0), np.zeros((0, len(fields(TemperatureSums))))
         domain = None if self.domain is None else self.domain[rows]
-        return dispatch.temperature_sums(
+        present, codes, n_domains = self._present_domains(domain)
+        return present, dispatch.temperature_sums(
             self.logits[rows],
             self.labels[rows],
             beta if domain is None else beta[domain],
-            domain=domain,
-            n_domains=self.n_domains,
+            domain=codes,
+            n_domains=n_domains,
             weight=None if self.weight is None else self.weight[rows],
             compiled=self.compiled,
         )
+
+    def _present_domains(self, domain: Array | None) -> tuple[Any, Array | None, int]:
+        """Domains to sum in a block, the code of each row among them, and their number.
+
+        Where a block has fewer rows than there are domains, only those in the block: the sums of
+        all domains would be larger than the block.
+        """
+        if domain is None or len(domain) >= self.n_domains:
+            return slice(None), domain, self.n_domains
+        present, codes = np.unique(domain, return_inverse=True)
+        return present, codes, len(present)
 
     def _checked(self, sums: TemperatureSums) -> TemperatureSums:
         if not all(np.isfinite(getattr(sums, f.name)).all() for f in fields(sums)):

@@ -20,6 +20,7 @@ from domaincal.calibrators.features.feature_inputs import FeatureInputs
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.row_sample import check_max_rows, sample_rows, warn_of_sample
 from domaincal.calibrators.temperature import fit_pooled_temperature
+from domaincal.kernels.row_groups import rows_of_codes
 from domaincal.statistics.temperature_solver import TEMPERATURE_BOUNDS
 
 
@@ -81,12 +82,12 @@ class SourceCalibrator(BatchCalibrator, FeatureInputs):
         # Here, where an error can name the number of the row in the call, not in its batch.
         check_finite_features(features)
 
-        def batch_rows(k: int) -> IntArray:
-            rows = np.flatnonzero(codes == k)
+        def some_rows(rows: IntArray) -> IntArray:
             n = min(len(rows), self._max_batch_rows)
             return rows[np.arange(n) * len(rows) // n]
 
-        return self._source.log_weights(features[batch_rows(k)] for k in range(n_batches))
+        of_batch = rows_of_codes(codes, n_batches)
+        return self._source.log_weights(features[some_rows(rows)] for rows in of_batch)
 
     def _facts(self) -> dict[str, str]:
         return {

@@ -14,6 +14,7 @@ from domaincal.calibrators.baselines.source_calibrator import SourceCalibrator
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.softmax import confidences_at, top_scores
 from domaincal.errors import InputError
+from domaincal.kernels.row_groups import rows_of_codes
 
 #: Candidates for lambda, the power of the weights.
 LAMBDAS = np.linspace(0.0, 1.0, 21)
@@ -138,8 +139,9 @@ class TransCal(SourceCalibrator):
         x = self._prediction_features(features, len(logits))
         check_finite_logits(logits)  # an error in a batch would not name the row of the call
         temperatures = np.empty(n_batches)
+        of_batch = rows_of_codes(codes, n_batches)
         for k, log_weight in enumerate(self._log_weights(x, codes, n_batches)):
-            batch = logits if n_batches == 1 else logits[np.flatnonzero(codes == k)]
+            batch = logits if n_batches == 1 else logits[of_batch[k]]
             accuracy = weighted_accuracy(
                 log_weight,
                 self._hits,

@@ -16,6 +16,7 @@ from domaincal._tensors import host_array
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.calibrators.batch.batch_map import FeatureDirections
 from domaincal.kernels.numpy_kernels import row_statistics
+from domaincal.kernels.row_groups import rows_of_codes
 from domaincal.statistics.batch_sums import BatchSums, RowStatistics
 from domaincal.statistics.blocks import row_blocks
 from domaincal.statistics.principal_directions import principal_directions
@@ -51,8 +52,9 @@ def domain_rows(
 ) -> list[DomainRows]:
     """At most 4,096 rows of each of these domains."""
     chosen = []
+    of_domain = rows_of_codes(codes, int(codes.max()) + 1)
     for domain in domains:
-        rows = np.flatnonzero(codes == domain)
+        rows = of_domain[domain]
         w = np.ones(len(rows)) if weight is None else weight[rows]
         rows, w = rows[w > 0], w[w > 0]
         keys = np.concatenate(

@@ -12,6 +12,7 @@ from domaincal._typing import FloatArray, IntArray
 from domaincal.calibrators.baselines.density_ratio import DensityRatio
 from domaincal.data import CalibrationData
 from domaincal.errors import InputError
+from domaincal.kernels.row_groups import rows_of_codes
 from domaincal.shift.accuracy.estimator import AccuracyEstimator
 from domaincal.shift.rows_by_domain import hits_of
 
@@ -79,7 +80,7 @@ class ImportanceWeighting(AccuracyEstimator):
                 f"features have {features.shape[1]} columns, but the fit had "
                 f"{len(self.density_ratio_.projection.centre)}; pass the same features."
             )
-        batches = (features[codes == k] for k in range(n_batches))
+        batches = (features[rows] for rows in rows_of_codes(codes, n_batches))
         found = []
         for log_weights in self.density_ratio_.log_weights(batches):
             weight = np.exp(log_weights - log_weights.max())

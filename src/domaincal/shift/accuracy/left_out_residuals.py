@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from domaincal._typing import FloatArray, IntArray
+from domaincal.kernels.row_groups import rows_of_codes
 from domaincal.shift.conformal import conformal_rank
 
 #: No more fits than this: from 11 domains on, several domains are left out together.
@@ -79,7 +80,8 @@ def draw_batches(
     are all different.
     """
     rows, lengths = [], []
-    of_domain = [np.flatnonzero(codes == k) for k in domains]
+    of_code = rows_of_codes(codes, int(codes.max()) + 1)
+    of_domain = [of_code[k] for k in domains]
     for size, n_draws in draws.items():
         for own in of_domain:
             for _ in range(n_draws):
