@@ -299,3 +299,48 @@ def test_clipped_rows_of_each_block_are_reported(store, tmp_path):
     dc.write(dc.CalibrationData(memory.logits, features=memory.features * 100), tmp_path / "scaled")
     with pytest.warns(ClippedTemperatureWarning):
         fitted.predict_temperature(dc.Store(tmp_path / "scaled"))
+
+
+@pytest.mark.parametrize("method", ["msp", "ts", "domain-ts", "log"])
+def test_scores_equal_those_in_memory(method, store, block_bytes):
+    memory = store.read()
+    fitted = clone(METHODS[method]).fit(memory)
+    expected, found = (dc.score_table(fitted, rows) for rows in (memory, store))
+    assert found.columns.tolist() == expected.columns.tolist()
+    assert found["domain"].tolist() == expected["domain"].tolist()
+    assert found["n"].tolist() == expected["n"].tolist()
+    numbers = expected.columns[3:]
+    np.testing.assert_allclose(found[numbers], expected[numbers], rtol=1e-9, atol=1e-12)
+
+
+def test_evaluate_fits_and_scores_stores(store):
+    memory = store.read()
+    methods = [dc.TemperatureScaling(), dc.MultiDomainTemperatureScaling()]
+    expected = dc.evaluate(methods, train=memory, test=memory)
+    found = dc.evaluate(methods, train=store, test=store.rows())
+    assert found["method"].tolist() == expected["method"].tolist()
+    np.testing.assert_allclose(found["ece"], expected["ece"], rtol=1e-9)
+
+
+def test_rows_without_domains_are_scored_as_one(tmp_path):
+    store = _store(tmp_path / "scores", labels=np.arange(40) % 3)
+    fitted = dc.MaxSoftmax().fit(store)
+    assert dc.score_table(fitted, store)[["domain", "n"]].to_numpy().tolist() == [["all", 40]]
+
+
+def test_what_cannot_be_scored_in_blocks_says_so(store, tmp_path):
+    fitted = dc.BatchTemperatureScaling().fit(store.read())
+    with pytest.raises(InputError, match=r"all rows of a domain together.*store\.read\(\)"):
+        dc.score_table(fitted, store)
+    with pytest.raises(InputError, match="test has no labels; write the store"):
+        dc.score_table(dc.TemperatureScaling().fit(store), _store(tmp_path / "plain"))
+
+
+class OwnFit(dc.TemperatureScaling):
+    def fit(self, logits, y=None, *, features=None, domains=None, sample_weight=None):
+        return super().fit(logits, y)
+
+
+def test_a_fit_of_a_user_needs_memory(store):
+    with pytest.raises(InputError, match=r"OwnFit has a fit of its own.*store\.read\(\)"):
+        dc.evaluate(OwnFit(), train=store, test=store)

@@ -120,22 +120,6 @@ def as_rows(data: Any) -> Any:
     return data.rows() if isinstance(data, RowSource) else data
 
 
-def require_rows(data: Any, argument: str) -> CalibrationData | BlockedRows:
-    """The rows of ``data``; InputError if it is neither CalibrationData nor a source of rows."""
-    data = as_rows(data)
-    if not isinstance(data, CalibrationData | BlockedRows):
-        raise InputError(
-            f"{argument} must be CalibrationData or a Store, got {type(data).__name__}; create it "
-            "with domaincal.CalibrationData(logits, labels=..., features=..., domains=...)."
-        )
-    return data
-
-
-def blocks_of(data: CalibrationData | BlockedRows) -> Iterator[CalibrationData]:
-    """Blocks of rows; data in memory are one block."""
-    return iter([data]) if isinstance(data, CalibrationData) else data.blocks()
-
-
 def domain_names_of(data: CalibrationData | BlockedRows) -> Array:
     """Sorted names of the domains; ``"all"`` for rows without domains."""
     if isinstance(data, CalibrationData):

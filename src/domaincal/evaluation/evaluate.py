@@ -5,11 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from domaincal.data import CalibrationData
+from domaincal.data.blocked_rows import RowSource
 from domaincal.evaluation.fitting import (
     Calibrators,
     calibrators_by_name,
     fit_clone,
-    require_labels,
+    labelled_rows,
 )
 from domaincal.evaluation.method_warnings import MethodWarnings
 from domaincal.evaluation.score_table import scores_of_method
@@ -18,8 +19,8 @@ from domaincal.evaluation.score_table import scores_of_method
 def evaluate(
     calibrators: Calibrators,
     *,
-    train: CalibrationData,
-    test: CalibrationData,
+    train: CalibrationData | RowSource,
+    test: CalibrationData | RowSource,
     n_bins: int = 15,
 ) -> pd.DataFrame:
     """Fit clones of calibrators to ``train`` and score them on each domain of ``test``.
@@ -28,8 +29,9 @@ def evaluate(
     ----------
     calibrators : calibrator, sequence of calibrators, or mapping from names to calibrators
         Calibrators to compare. They are not changed.
-    train, test : CalibrationData
-        Rows with labels. Test rows without domains are one domain, ``"all"``.
+    train, test : CalibrationData or Store
+        Rows with labels. Test rows without domains are one domain, ``"all"``. A store is read in
+        blocks.
     n_bins : int, default 15
         Number of bins of the calibration errors.
 
@@ -48,12 +50,11 @@ def evaluate(
     ['MaxSoftmax', 'MaxSoftmax', 'MaxSoftmax',
      'TemperatureScaling', 'TemperatureScaling', 'TemperatureScaling']
     """
-    require_labels(train, "train")
-    require_labels(test, "test")
+    known, new = labelled_rows(train, "train"), labelled_rows(test, "test")
     tables = []
     with MethodWarnings() as warnings:
         for method, calibrator in calibrators_by_name(calibrators).items():
             with warnings.of(method):
-                fitted = fit_clone(calibrator, train)
-                tables.append(scores_of_method(method, fitted, test, n_bins=n_bins))
+                fitted = fit_clone(calibrator, known)
+                tables.append(scores_of_method(method, fitted, new, n_bins=n_bins))
     return pd.concat(tables, ignore_index=True)

@@ -10,7 +10,8 @@ from sklearn.base import clone
 from domaincal._typing import Array
 from domaincal.calibrators.base import Calibrator, TemperatureCalibrator
 from domaincal.calibrators.inputs import check_same_classes
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows, CalibrationData
+from domaincal.data.blocked_rows import as_rows
 from domaincal.errors import InputError
 
 #: A calibrator, a sequence of calibrators, or a mapping from names to calibrators. Calibrators of
@@ -20,7 +21,7 @@ Calibrators: TypeAlias = Any
 _PREDICT_TEMPERATURE = TemperatureCalibrator.predict_temperature
 
 
-def fit_clone(calibrator: Any, data: CalibrationData) -> Any:
+def fit_clone(calibrator: Any, data: CalibrationData | BlockedRows) -> Any:
     """Fit a clone of the calibrator to the data.
 
     A calibrator with its own ``fit`` gets arrays, because it need not accept CalibrationData. The
@@ -33,10 +34,16 @@ def fit_clone(calibrator: Any, data: CalibrationData) -> Any:
     >>> fit_clone(dc.TemperatureScaling(), data).n_classes_
     10
     """
-    y = require_labels(data, "data")
+    data = labelled_rows(data, "data")
     fitted = clone(calibrator)
     if type(fitted).fit is Calibrator.fit:
         return fitted.fit(data)
+    if isinstance(data, BlockedRows):
+        raise InputError(
+            f"{type(fitted).__name__} has a fit of its own, which needs the rows in memory; pass "
+            "store.read() instead of the store."
+        )
+    y = require_labels(data, "data")
     data = _readable(fitted, data)
     fitted.fit(data.logits, y, features=data.features, domains=data.domains)
     fitted.class_names_ = data.class_names
@@ -87,6 +94,17 @@ def require_labels(data: CalibrationData, argument: str) -> Array:
     if data.labels is None:
         raise InputError(f"{argument} has no labels; pass CalibrationData(..., labels=...).")
     return data.labels
+
+
+def labelled_rows(data: Any, argument: str) -> CalibrationData | BlockedRows:
+    """The data, or the rows of a store; InputError if they have no labels."""
+    data = as_rows(data)
+    if not isinstance(data, BlockedRows):
+        require_labels(data, argument)
+    elif data.labels is None:
+        raise InputError(f"{argument} has no labels; write the store from data with labels.")
+    found: CalibrationData | BlockedRows = data
+    return found
 
 
 def calibrators_by_name(calibrators: Calibrators) -> dict[str, Any]:

@@ -13,11 +13,14 @@ from domaincal._tensors import as_array, host_array, on_device
 from domaincal._typing import FloatArray, IntArray
 from domaincal._validation import check_confidences
 from domaincal.calibrators.predictions import RowScores, proper_scores
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows, CalibrationData
+from domaincal.data.blocked_rows import RowSource, domain_names_of
+from domaincal.evaluation.block_scores import score_blocks
 from domaincal.evaluation.fitting import (
     Calibrators,
     calibrators_by_name,
     has_base_predictions,
+    labelled_rows,
     prediction_arguments,
     require_labels,
 )
@@ -38,15 +41,17 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def score_table(fitted: Calibrators, test: CalibrationData, *, n_bins: int = 15) -> pd.DataFrame:
+def score_table(
+    fitted: Calibrators, test: CalibrationData | RowSource, *, n_bins: int = 15
+) -> pd.DataFrame:
     """Score fitted calibrators on each domain of ``test``.
 
     Parameters
     ----------
     fitted : calibrator, sequence of calibrators, or mapping from names to calibrators
         Fitted calibrators.
-    test : CalibrationData
-        Rows with labels. Rows without domains are one domain, ``"all"``.
+    test : CalibrationData or Store
+        Rows with labels. Rows without domains are one domain, ``"all"``. A store is read in blocks.
     n_bins : int, default 15
         Number of bins of the calibration errors.
 
@@ -72,26 +77,31 @@ def score_table(fitted: Calibrators, test: CalibrationData, *, n_bins: int = 15)
     >>> dc.score_table(fitted, data)["domain"].tolist()
     ['domain-0', 'domain-1']
     """
+    rows = labelled_rows(test, "test")
     tables = []
     with MethodWarnings() as warnings:
         for method, calibrator in calibrators_by_name(fitted).items():
             with warnings.of(method):
-                tables.append(scores_of_method(method, calibrator, test, n_bins=n_bins))
+                tables.append(scores_of_method(method, calibrator, rows, n_bins=n_bins))
     return pd.concat(tables, ignore_index=True)
 
 
 def scores_of_method(
-    method: str, fitted: Any, test: CalibrationData, *, n_bins: int
+    method: str, fitted: Any, test: CalibrationData | BlockedRows, *, n_bins: int
 ) -> pd.DataFrame:
     """Results table of one fitted calibrator."""
-    scores, bins = _scores_and_bins(fitted, test, n_bins=n_bins)
-    codes, names = test.domain_codes
+    if isinstance(test, BlockedRows):
+        bins, nll, brier = score_blocks(fitted, test, n_bins=n_bins)
+    else:
+        scores, bins = _scores_and_bins(fitted, test, n_bins=n_bins)
+        nll, brier = (
+            group_means(each, test.domain_codes[0]) for each in (scores.nll, scores.brier)
+        )
     accuracy, confidence = bins.accuracy, bins.mean_confidence
     ece, floor = bins.calibration_error(), bins.floor()
     values = (
-        method, names.tolist(), bins.n.astype(np.int64), accuracy, confidence, ece, floor,
-        ece - floor, np.abs(confidence - accuracy),
-        *(group_means(each, codes) for each in (scores.nll, scores.brier)),
+        method, domain_names_of(test).tolist(), bins.n.astype(np.int64), accuracy, confidence, ece,
+        floor, ece - floor, np.abs(confidence - accuracy), nll, brier,
     )  # fmt: skip
     return pd.DataFrame(dict(zip(COLUMNS, values, strict=True)))
 

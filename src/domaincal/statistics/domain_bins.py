@@ -59,6 +59,17 @@ class DomainBins:
         )
         return cls(edges, *np.ascontiguousarray(sums.transpose(2, 0, 1)))
 
+    @classmethod
+    def empty(cls, edges: FloatArray, n_domains: int) -> DomainBins:
+        """Sums of no rows."""
+        shape = n_domains, len(edges) - 1
+        return cls(edges, np.zeros(shape), np.zeros(shape), np.zeros(shape))
+
+    def add(self, other: DomainBins, domains: IntArray) -> None:
+        """Add sums in the same bins, in place; ``domains`` are the numbers of their domains."""
+        for name in ("weight", "confidence", "hits"):
+            getattr(self, name)[domains] += getattr(other, name)
+
     def of_domain(self, k: int) -> BinSums:
         """Sums of one domain."""
         return BinSums(self.edges, self.weight[k], self.confidence[k], self.hits[k])
