@@ -195,8 +195,38 @@ def test_methods_that_need_memory_say_so(method, store):
         method.fit(store)
 
 
-def test_batches_are_not_predicted_in_blocks(store):
-    fitted = dc.BatchTemperatureScaling().fit(store.read())
+@pytest.mark.parametrize("domains", [True, False])
+@pytest.mark.parametrize("features", [True, False])
+@pytest.mark.parametrize("batch", ["domain", "row"])
+def test_batches_are_predicted_in_two_passes(
+    store, tmp_path, block_bytes, domains, features, batch
+):
+    memory = store.read()
+    given = {"domains": memory.domains if domains else None}
+    given["features"] = memory.features if features else None
+    new = dc.CalibrationData(memory.logits, memory.labels, **given)
+    dc.write(new, tmp_path / "new")
+    rows = dc.Store(tmp_path / "new")
+    fitted = dc.BatchTemperatureScaling(batch=batch).fit(
+        memory.logits, memory.labels, features=given["features"], domains=memory.domains
+    )
+    for method in ("predict_temperature", "predict_confidence", "predict_proba"):
+        expected, found = (getattr(fitted, method)(one) for one in (new, rows))
+        np.testing.assert_allclose(found, expected, rtol=1e-6 if method[8] in "cp" else 1e-10)
+    expected, found = (dc.score_table(fitted, one) for one in (new, rows))
+    np.testing.assert_allclose(found["ece"], expected["ece"], rtol=1e-9)
+
+
+def test_batches_without_the_features_of_the_fit_are_refused(store, tmp_path):
+    memory = store.read()
+    fitted = dc.BatchTemperatureScaling().fit(memory)
+    dc.write(dc.CalibrationData(memory.logits, domains=memory.domains), tmp_path / "bare")
+    with pytest.raises(InputError, match="needs features"):
+        fitted.predict_proba(dc.Store(tmp_path / "bare"))
+
+
+def test_other_batch_methods_are_not_predicted_in_blocks(store):
+    fitted = dc.AutoCalibration(batch_size=20).fit(store.read())
     with pytest.raises(InputError, match=r"rows of a domain together.*store\.read\(\)"):
         fitted.predict_proba(store)
 
@@ -329,9 +359,6 @@ def test_rows_without_domains_are_scored_as_one(tmp_path):
 
 
 def test_what_cannot_be_scored_in_blocks_says_so(store, tmp_path):
-    fitted = dc.BatchTemperatureScaling().fit(store.read())
-    with pytest.raises(InputError, match=r"all rows of a domain together.*store\.read\(\)"):
-        dc.score_table(fitted, store)
     with pytest.raises(InputError, match="test has no labels; write the store"):
         dc.score_table(dc.TemperatureScaling().fit(store), _store(tmp_path / "plain"))
 

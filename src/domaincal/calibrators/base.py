@@ -302,6 +302,18 @@ class Calibrator(BaseEstimator, ABC):
         """Temperature of each row; None for methods without a temperature."""
         return None
 
+    def block_predictor(self, rows: BlockedRows) -> Calibrator:
+        """Calibrator that predicts a block of these rows as this one predicts all rows together.
+
+        Methods whose predictions depend on other rows read all rows here.
+        """
+        if self.predicts_batches():
+            raise InputError(
+                f"{type(self).__name__} predicts all rows of a domain together, which needs them "
+                "in memory; pass store.read() instead of the store."
+            )
+        return self
+
     def predicts_batches(self) -> bool:
         """Whether predictions for a row depend on the other rows of its domain."""
         return False
@@ -323,12 +335,8 @@ class Calibrator(BaseEstimator, ABC):
     def _predict_blocks(self, method: str, rows: BlockedRows, features: Any, domains: Any) -> Array:
         """Predictions of a method for rows that are read in blocks."""
         unpack_arguments(method, rows, features=features, domains=domains)
-        if self.predicts_batches():
-            raise InputError(
-                f"{type(self).__name__} predicts all rows of a domain together, which needs them "
-                "in memory; pass store.read() instead of the store."
-            )
-        return predict_blocks(rows, getattr(self, method))
+        check_is_fitted(self)
+        return predict_blocks(rows, getattr(self.block_predictor(rows), method))
 
     def _check_parameters(self) -> None:
         """Raise InputError for invalid parameters, before any row is read."""

@@ -21,14 +21,14 @@ def score_blocks(
     fitted: Any, rows: BlockedRows, *, n_bins: int
 ) -> tuple[DomainBins, FloatArray, FloatArray]:
     """Bins of each domain, and the means of NLL and Brier score, in one pass over the rows."""
-    _require_single_rows(fitted)
+    predictor = _block_predictor(fitted, rows)
     names = domain_names_of(rows)
     number = {name: k for k, name in enumerate(names.tolist())}
     bins: list[DomainBins] = []
     sums = np.zeros((3, len(names)))  # rows, NLL, Brier score
 
     def add(block: CalibrationData) -> None:
-        scores = fitted.score_rows(block)
+        scores = predictor.score_rows(block)
         codes, of_block = block.domain_codes
         present = np.array([number[name] for name in of_block.tolist()])
         hits = predicted_classes(block.logits) == block.labels
@@ -47,10 +47,11 @@ def score_blocks(
     return bins[0], nll / n, brier / n
 
 
-def _require_single_rows(fitted: Any) -> None:
-    """Raise InputError if predictions for a row may depend on other rows of its domain."""
-    if not has_base_predictions(fitted) or fitted.predicts_batches():
+def _block_predictor(fitted: Any, rows: BlockedRows) -> Any:
+    """Calibrator that predicts blocks; a user's own predictions may depend on all rows."""
+    if not has_base_predictions(fitted):
         raise InputError(
-            f"{type(fitted).__name__} predicts all rows of a domain together, or has predictions "
-            "of its own, which needs the rows in memory; pass store.read() instead of the store."
+            f"{type(fitted).__name__} has predictions of its own, which need the rows in memory; "
+            "pass store.read() instead of the store."
         )
+    return fitted.block_predictor(rows)

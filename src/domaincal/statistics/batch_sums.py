@@ -107,6 +107,16 @@ class BatchSums:
         names = [f.name for f in fields(self)]
         return BatchSums(*(getattr(self, name) + getattr(other, name) for name in names))
 
+    def zeros(self, n_batches: int) -> BatchSums:
+        """Sums of no rows, for as many batches, of the same statistics."""
+        arrays = (getattr(self, f.name) for f in fields(self))
+        return BatchSums(*(np.zeros((n_batches, *a.shape[1:])) for a in arrays))
+
+    def add(self, other: BatchSums, batches: IntArray) -> None:
+        """Add sums in place; ``batches`` are the numbers of their batches."""
+        for f in fields(self):
+            getattr(self, f.name)[batches] += getattr(other, f.name)
+
     def statistics(self) -> FloatArray:
         """Statistics of each batch: those of the logits, then means of the feature values.
 

@@ -12,12 +12,14 @@ from domaincal._tensors import convert_like
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import (
     check_finite_features,
+    check_finite_logits,
+    check_logits,
     check_option,
     check_random_state,
     non_finite_logits_error,
 )
 from domaincal._warnings import warn_caller
-from domaincal.calibrators.base import logits_argument
+from domaincal.calibrators.base import Calibrator, logits_argument
 from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
 from domaincal.calibrators.batch.batch_map import (
     FAR,
@@ -40,6 +42,13 @@ from domaincal.calibrators.batch.batch_training import (
     fit_batch_map,
     resample_batches,
 )
+from domaincal.calibrators.batch.blocked_batches import (
+    BlockStatistics,
+    lookup,
+    lookup_for_all,
+    ordered_features,
+)
+from domaincal.calibrators.blocked_predictions import each_block
 from domaincal.calibrators.clipped_temperatures import (
     warn_of_clipped_temperatures,
     warn_of_far_rows,
@@ -47,8 +56,8 @@ from domaincal.calibrators.clipped_temperatures import (
 )
 from domaincal.calibrators.domain_calibrator import DomainCalibrator, DomainFit
 from domaincal.calibrators.features.feature_inputs import FeatureInputs
-from domaincal.calibrators.inputs import TrainingRows
-from domaincal.data import CalibrationData
+from domaincal.calibrators.inputs import TrainingRows, check_same_classes
+from domaincal.data import BlockedRows, CalibrationData
 from domaincal.errors import SmallDomainWarning
 from domaincal.statistics.consistent_temperature import consistent_log_temperatures
 from domaincal.statistics.domain_folds import similar_domain_folds
@@ -276,6 +285,31 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
         # Of a few rows, few classes are usual.
         few = (diversity < FEW_CLASSES) & (n >= _ENOUGH_ROWS)
         warn_of_few_classes(int(n[few].sum()), n_rows)
+
+    def block_predictor(self, rows: BlockedRows) -> Calibrator:
+        """Table of the temperatures of all batches, from a pass over the rows."""
+        if self._single_rows:
+            return self
+        directions = self.feature_directions_
+        sums = BlockStatistics(rows, beta=1.0 / self.temperature_, directions=directions)
+
+        def add(block: CalibrationData) -> None:
+            check_logits(block.logits, n_classes=self.n_classes_)
+            check_same_classes(self.class_names_, block.class_names)
+            x = None
+            if directions is not None:
+                x = self._prediction_features(ordered_features(self, block), len(block))
+                check_finite_features(x)
+            check_finite_logits(block.logits)
+            sums.add(block, x)
+
+        for _ in each_block(rows, add):
+            pass
+        found = self.batch_predictions(*sums.result())
+        temperatures = np.exp(found.log_temperature)
+        if rows.domains is None:  # all rows are one batch
+            return lookup_for_all(self, float(temperatures[0]))
+        return lookup(self, sums.names, temperatures, self.temperature_)
 
     def _batch_temperatures(
         self, logits: Array, features: ArrayLike | None, codes: IntArray, n_batches: int

@@ -1,0 +1,97 @@
+"""Predictions of batches whose rows are read in blocks, in two passes.
+
+The first pass sums the statistics of each batch, from which its temperature follows; the second
+pass predicts the rows of each block at the temperature of their batch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from domaincal._typing import Array, FloatArray
+from domaincal.calibrators.base import Calibrator
+from domaincal.calibrators.batch.batch_map import FeatureDirections
+from domaincal.calibrators.batch.batch_rows import row_values
+from domaincal.calibrators.domain_temperature import DomainTemperatureScaling
+from domaincal.calibrators.inputs import order_features
+from domaincal.calibrators.temperature import TemperatureScaling
+from domaincal.data import BlockedRows, CalibrationData
+from domaincal.data.blocked_rows import domain_names_of
+from domaincal.statistics.batch_sums import BatchSums
+
+
+class BlockStatistics:
+    """Sums of the statistics of batches, to which blocks of rows are added.
+
+    Parameters
+    ----------
+    rows : BlockedRows
+        Rows of a domain are one batch; without domains, all rows are.
+    beta : float
+        One over the pooled temperature.
+    directions : FeatureDirections or None
+    """
+
+    def __init__(
+        self, rows: BlockedRows, *, beta: float, directions: FeatureDirections | None
+    ) -> None:
+        self.names = domain_names_of(rows)
+        self._number = {name: k for k, name in enumerate(self.names.tolist())}
+        self._beta = beta
+        self._directions = directions
+        self._sums: BatchSums | None = None
+
+    def add(self, block: CalibrationData, features: Array | None) -> None:
+        """Add the rows of a block, with the features in the order of the fit."""
+        codes, names = block.domain_codes
+        present = np.array([self._number[name] for name in names.tolist()])
+        values = row_values(
+            block.logits, features, slice(None), beta=self._beta, directions=self._directions
+        )
+        found = values.sums(codes, len(names))
+        if self._sums is None:
+            self._sums = found.zeros(len(self.names))
+        self._sums.add(found, present)
+
+    def result(self) -> tuple[FloatArray, FloatArray]:
+        """Statistics of each batch, and its number of rows."""
+        assert self._sums is not None
+        return self._sums.statistics(), self._sums.n
+
+
+def ordered_features(calibrator: Calibrator, block: CalibrationData) -> Array | None:
+    """Features of a block, in the order of the fit."""
+    fitted = getattr(calibrator, "feature_columns_", None)
+    found: Array | None = order_features(block.features, block.feature_names, fitted)
+    return found
+
+
+def lookup(
+    calibrator: Calibrator, names: Array, temperatures: FloatArray, pooled: float
+) -> DomainTemperatureScaling:
+    """Calibrator that gives each of the named domains its temperature."""
+    index = pd.Index(names, name="domain")
+    table = DomainTemperatureScaling()
+    table.temperature_ = pooled
+    table.domain_temperatures_ = pd.Series(temperatures, index=index, name="temperature")
+    table.domain_standard_errors_ = pd.Series(np.nan, index=index, name="standard_error")
+    table.used_domains_ = names
+    table.n_iter_ = 0
+    _copy_facts(calibrator, table)
+    return table
+
+
+def lookup_for_all(calibrator: Calibrator, temperature: float) -> TemperatureScaling:
+    """Calibrator that gives all rows the same temperature."""
+    table = TemperatureScaling()
+    table.temperature_ = temperature
+    table.standard_error_ = float("nan")
+    table.n_iter_ = 0
+    _copy_facts(calibrator, table)
+    return table
+
+
+def _copy_facts(calibrator: Calibrator, table: Calibrator) -> None:
+    for name in ("n_classes_", "class_names_", "data_fingerprint_", "provenance_"):
+        setattr(table, name, getattr(calibrator, name))
