@@ -53,10 +53,9 @@ def compare_domains(bins: Mapping[Any, BinSums], *, level: float = 0.95) -> pd.D
     each = level ** (1.0 / len(bins))
     intervals = [sums.interval(each) for sums in bins.values()]
     gaps = [_gap(sums) for sums in bins.values()]
-    differences = [_gap_to_others(gaps, k) for k in range(len(gaps))]
     half = normal.ppf(0.5 + each / 2)
-    change = np.array([d.value for d in differences])
-    spread = np.sqrt([d.variance for d in differences])
+    change, variance = _gaps_to_others(gaps)
+    spread = np.sqrt(variance)
     with np.errstate(invalid="ignore", divide="ignore"):
         p_same = 2.0 * normal.sf(np.abs(change) / spread)
     return pd.DataFrame({
@@ -359,15 +358,24 @@ def _gap(sums: BinSums) -> _Gap:
     return _Gap(sums.n, sums.mean_confidence - sums.accuracy, variance)
 
 
-def _gap_to_others(gaps: list[_Gap], k: int) -> _Gap:
-    """Gap of domain k minus the gap of all other rows; NaN for a single domain."""
-    others = [gap for j, gap in enumerate(gaps) if j != k]
-    n = sum(gap.n for gap in others)
-    if n == 0:
-        return _Gap(gaps[k].n, float("nan"), float("nan"))
-    value = sum(gap.n * gap.value for gap in others) / n
-    variance = sum(gap.n**2 * gap.variance for gap in others) / n**2
-    return _Gap(gaps[k].n, gaps[k].value - value, gaps[k].variance + variance)
+def _gaps_to_others(gaps: list[_Gap]) -> tuple[FloatArray, FloatArray]:
+    """Gap of each domain minus the gap of all other rows, and its variance.
+
+    NaN for a single domain.
+    """
+    n, value, variance = (np.array(column) for column in zip(*gaps, strict=True))
+    if len(n) == 1:
+        return np.full(1, np.nan), np.full(1, np.nan)
+    others = _sums_of_others(n)
+    mean = _sums_of_others(n * value) / others
+    return value - mean, variance + _sums_of_others(n**2 * variance) / others**2
+
+
+def _sums_of_others(values: FloatArray) -> FloatArray:
+    """Sum of all values except each, without the rounding of a difference from the total."""
+    before = np.concatenate([[0.0], np.cumsum(values)[:-1]])
+    after = np.concatenate([np.cumsum(values[::-1])[::-1][1:], [0.0]])
+    return np.asarray(before + after)
 
 
 def _scores_of(table: pd.DataFrame, method: str, score: str, argument: str) -> pd.Series[float]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.kernels import dispatch
-from domaincal.statistics.bin_sums import BinSums, bin_edges, binomial_deviation
+from domaincal.statistics.bin_sums import BinSums, bin_edges, binomial_deviation, check_countable
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +102,7 @@ class DomainBins:
 
         The weights of all bins must be whole numbers of rows.
         """
+        check_countable(float(self.n.max()), "the floor of ECE")
         full = self.weight > 0
         deviation = np.zeros(self.weight.shape)
         deviation[full] = binomial_deviation(self.weight[full], self.confidence[full])

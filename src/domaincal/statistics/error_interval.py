@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammainc, gammaincc, gammaln, xlog1py, xlogy
 
-from domaincal._typing import FloatArray
+from domaincal._typing import FloatArray, IntArray
 from domaincal.statistics.binomial import binomial_cdf
 
 # If the variance of the hits, the sum of n q (1 - q), is smaller, ECE is not near a smooth
@@ -66,19 +66,20 @@ def error_interval(
     tail = 0.5 * (1.0 - level)
     line = _Line(n, confidence, gap)
 
+    # At step 0, the accuracies are the confidences on every line.
+    calibrated = line.distribution(0.0)
+    usual, p_value = calibrated.at_most(seen), calibrated.at_least(seen)
+
     corrected = line.error(_first_zero(lambda step: line.mean(step) - seen))
-    low = line.error(_first_zero(lambda step: line.distribution(step).at_least(seen) - tail))
-    usual = line.distribution(0.0).at_most(seen)
-    high = corrected
-    for sign in (np.where(gap >= 0.0, 1.0, -1.0), np.ones(len(gap)), -np.ones(len(gap))):
-        high = max(high, _Line(n, confidence, sign).upper_end(seen, tail * usual))
-    return ErrorInterval(
-        value=seen,
-        corrected=corrected,
-        low=min(low, corrected),
-        high=high,
-        p_value=line.distribution(0.0).at_least(seen),
+    low = line.error(
+        _first_zero(lambda step: line.distribution(step).at_least(seen) - tail, p_value - tail)
     )
+    high = corrected
+    observed = tuple(np.where(gap >= 0.0, 1.0, -1.0).tolist())
+    for signs in {observed, (1.0,) * len(gap), (-1.0,) * len(gap)}:
+        upper = _Line(n, confidence, np.array(signs)).upper_end(seen, tail * usual, usual)
+        high = max(high, upper)
+    return ErrorInterval(seen, corrected, min(low, corrected), high, p_value)
 
 
 class _Distribution(Protocol):
@@ -101,9 +102,14 @@ class _Line:
         mean, _ = deviation(self._n, self._accuracy(step), self._n * self._confidence)
         return float(mean.sum() / self._n.sum())
 
-    def upper_end(self, seen: float, probability: float) -> float:
-        """Calibration error at which an ECE of at most ``seen`` has the given probability."""
-        step = _first_zero(lambda step: probability - self.distribution(step).at_most(seen))
+    def upper_end(self, seen: float, probability: float, usual: float) -> float:
+        """Calibration error at which an ECE of at most ``seen`` has the given probability.
+
+        ``usual`` is the probability at step 0.
+        """
+        step = _first_zero(
+            lambda step: probability - self.distribution(step).at_most(seen), probability - usual
+        )
         return self.error(step)
 
     def distribution(self, step: float) -> _Distribution:
@@ -154,34 +160,44 @@ class _OnGrid:
 
 def _exact(n: FloatArray, q: FloatArray, a: FloatArray) -> _OnGrid:
     """Distribution of ``sum |K - a| / sum n``, convolved bin by bin on a grid."""
-    terms = [_outcomes(*bin_) for bin_ in zip(n, q, a, strict=True)]
-    low = sum(float(value.min()) for value, _ in terms)
+    place, value, probability = _outcomes(n, q, a)
+    n_values = np.bincount(place)
+    smallest = np.minimum.reduceat(value, np.cumsum(n_values) - n_values)
+    low = sum(smallest.tolist())
     mean, variance = deviation(n, q, a)
     # Larger values have negligible probability; the periodic grid wraps them to the start.
     span = float(mean.sum()) - low + 12.0 * float(np.sqrt(variance.sum())) + 10.0
     width = span / (_GRID // 2)
-    wave = np.ones(_GRID // 2 + 1, np.complex128)
-    for value, probability in terms:
-        if len(value) == 1:
-            continue
-        place = (value - value.min()) / width
-        index = place.astype(np.int64)
-        part = place - index  # split between two points, which preserves the mean
-        cells = np.bincount(index % _GRID, probability * (1.0 - part), minlength=_GRID)
-        cells += np.bincount((index + 1) % _GRID, probability * part, minlength=_GRID)
-        wave *= np.fft.rfft(cells)
+    # A bin with one likely outcome adds a constant.
+    varies = n_values > 1
+    chosen = varies[place]
+    row = (np.cumsum(varies) - 1)[place[chosen]]
+    at = ((value - smallest[place]) / width)[chosen]
+    index = at.astype(np.int64)
+    part = at - index  # split between two points, which preserves the mean
+    p, n_cells = probability[chosen], int(varies.sum()) * _GRID
+    cells = np.bincount(row * _GRID + index % _GRID, p * (1.0 - part), minlength=n_cells)
+    cells += np.bincount(row * _GRID + (index + 1) % _GRID, p * part, minlength=n_cells)
+    wave = np.multiply.reduce(np.fft.rfft(cells.reshape(-1, _GRID)), axis=0)
     total = float(n.sum())
     return _OnGrid(low / total, width / total, np.maximum(np.fft.irfft(wave, _GRID), 0.0))
 
 
-def _outcomes(n: float, q: float, a: float) -> tuple[FloatArray, FloatArray]:
-    """``|K - a|`` of the likely outcomes K of binomial(n, q), and their probabilities."""
+def _outcomes(
+    n: FloatArray, q: FloatArray, a: FloatArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Bin, ``|K - a|`` and probability of the likely outcomes K of binomial(n, q) of all bins."""
     mean, reach = n * q, 10.0 * np.sqrt(n * q * (1.0 - q)) + 20.0
-    k = np.arange(max(0.0, np.floor(mean - reach)), min(n, np.ceil(mean + reach)) + 1.0)
+    first = np.maximum(0.0, np.floor(mean - reach))
+    count = (np.minimum(n, np.ceil(mean + reach)) - first).astype(np.int64) + 1
+    place = np.repeat(np.arange(len(n)), count)
+    k = first[place] + (np.arange(len(place)) - (np.cumsum(count) - count)[place])
+    n, q = n[place], q[place]
     log_choose = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
     probability = np.exp(log_choose + xlogy(k, q) + xlog1py(n - k, -q))
     likely = probability > _NEGLIGIBLE
-    return np.abs(k[likely] - a), probability[likely]
+    place = place[likely]
+    return place, np.abs(k[likely] - a[place]), probability[likely]
 
 
 def deviation(n: FloatArray, q: FloatArray, a: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -197,10 +213,18 @@ def deviation(n: FloatArray, q: FloatArray, a: FloatArray) -> tuple[FloatArray, 
     return mean, np.maximum(n * q * (1.0 - q) + (n * q - a) ** 2 - mean**2, 0.0)
 
 
-def _first_zero(increasing: Callable[[float], float]) -> float:
-    """Zero of an increasing function on [0, 1], or the nearest end of the interval."""
-    if increasing(0.0) >= 0.0:
+def _first_zero(increasing: Callable[[float], float], at_0: float | None = None) -> float:
+    """Zero of an increasing function on [0, 1], or the nearest end of the interval.
+
+    ``at_0`` is its value at 0, if it is known.
+    """
+    ends = {0.0: increasing(0.0) if at_0 is None else at_0}
+    if ends[0.0] >= 0.0:
         return 0.0
-    if increasing(1.0) <= 0.0:
+    ends[1.0] = increasing(1.0)
+    if ends[1.0] <= 0.0:
         return 1.0
-    return float(brentq(increasing, 0.0, 1.0, xtol=1e-6))
+    # brentq begins with both ends.
+    return float(
+        brentq(lambda step: ends[step] if step in ends else increasing(step), 0.0, 1.0, xtol=1e-6)
+    )

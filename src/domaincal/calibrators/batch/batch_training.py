@@ -25,8 +25,9 @@ from domaincal.calibrators.batch.batch_map import (
     SMALLEST_SCALE,
     BatchMap,
 )
+from domaincal.kernels.row_groups import rows_of_codes
 from domaincal.statistics.batch_sums import LOGIT_STATISTICS, RowStatistics
-from domaincal.statistics.bayesian_ridge import RidgeSums, fit_bayesian_ridge
+from domaincal.statistics.bayesian_ridge import RidgeSums, fit_bayesian_ridge, sums_of_others
 
 #: Sizes of the batches that are resampled, and how many of them from each domain.
 BATCHES = {1: 128, 2: 64, 5: 32, 10: 24, 20: 16, 50: 12, 100: 8, 300: 8, 1000: 8}
@@ -187,19 +188,17 @@ class _Regression:
         n_domains = len(targets.values)
         n_batches = len(s) // n_domains
         weight = np.full(n_batches, max(1.0, _INDEPENDENT_ROWS / batches.size) / n_batches)
-        self.sums = [
-            RidgeSums.from_rows(self.x[self.domain == k], self.t[self.domain == k], weight)
-            for k in range(n_domains)
-        ]
+        # The batches of a domain are consecutive.
+        own = [slice(k * n_batches, (k + 1) * n_batches) for k in range(n_domains)]
+        self.sums = [RidgeSums.from_rows(self.x[rows], self.t[rows], weight) for rows in own]
         n_logits, n_statistics = len(LOGIT_STATISTICS), s.shape[1]
         ends = sorted({n_logits, min(n_logits + N_NORMS, n_statistics), n_statistics})
         # The last column is the constant.
         self.sets = [np.append(np.arange(end), n_statistics) for end in ends]
 
-    def coefs(self, without: IntArray | None = None) -> list[FloatArray]:
-        """Coefficients of all columns for each set, fitted without some domains."""
-        left_out = set() if without is None else set(without.tolist())
-        total = reduce(add, (one for k, one in enumerate(self.sums) if k not in left_out))
+    def coefs(self, total: RidgeSums | None = None) -> list[FloatArray]:
+        """Coefficients of all columns for each set, fitted to these sums (default: all domains)."""
+        total = reduce(add, self.sums) if total is None else total
         coefs = []
         for columns in self.sets:
             coef = np.zeros(self.x.shape[1])
@@ -210,10 +209,13 @@ class _Regression:
     def left_out(self, folds: IntArray) -> FloatArray:
         """Predictions for each set and batch, without the domains of its fold."""
         out = np.empty((len(self.sets), len(self.t)))
-        for fold in range(folds.max() + 1):
-            own = folds[self.domain] == fold
-            coefs = np.stack(self.coefs(np.flatnonzero(folds == fold)))
-            out[:, own] = coefs @ self.x[own].T
+        n_folds = int(folds.max()) + 1
+        of_fold = [
+            reduce(add, (self.sums[k] for k in own)) for own in rows_of_codes(folds, n_folds)
+        ]
+        batches = rows_of_codes(folds[self.domain], n_folds)
+        for own, others in zip(batches, sums_of_others(of_fold), strict=True):
+            out[:, own] = np.stack(self.coefs(others)) @ self.x[own].T
         return np.clip(out, self.targets.low, self.targets.high)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from domaincal._typing import Array, FloatArray, IntArray
+from domaincal._validation import check_confidences
 from domaincal.calibrators.batch.batch_rows import (
     domain_profiles,
     domain_rows,
@@ -19,7 +20,8 @@ from domaincal.calibrators.batch.batch_rows import (
 )
 from domaincal.data import CalibrationData
 from domaincal.data.batches import BatchSize, shuffled_batches
-from domaincal.statistics import BinSums, LabelledRows, fit_temperature
+from domaincal.statistics import LabelledRows, fit_temperature
+from domaincal.statistics.domain_bins import DomainBins
 from domaincal.statistics.domain_folds import similar_domain_folds
 
 
@@ -109,12 +111,15 @@ class LeftOutDomains:
         # Fractions do not determine the chance part of the ECE: such rows count as one each.
         if self.weight is not None and (self.weight == np.round(self.weight)).all():
             weight = self.weight[rows]
-        records: list[tuple[float, ...]] = []
-        for domain in np.unique(self.codes[rows]):
-            own = self.codes[rows] == domain
-            sums = BinSums.from_confidences(
-                scores.confidence[own], hits[own], n_bins=n_bins, sample_weight=weight[own]
-            )
-            nll = float(np.average(scores.nll[own], weights=weight[own]))
-            records.append((sums.calibration_error(), sums.excess_error(), nll))
-        return records
+        present, codes = np.unique(self.codes[rows], return_inverse=True)
+        bins = DomainBins.from_confidences(
+            check_confidences(scores.confidence),
+            hits,
+            codes,
+            len(present),
+            n_bins=n_bins,
+            weight=weight,
+        )
+        nll = np.bincount(codes, weight * scores.nll) / np.bincount(codes, weight)
+        ece = bins.calibration_error()
+        return list(zip(ece.tolist(), (ece - bins.floor()).tolist(), nll.tolist(), strict=True))
