@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -101,10 +102,13 @@ class BlockedRows:
         )  # fmt: skip
 
 
-@runtime_checkable
-class RowSource(Protocol):
-    """Something whose rows are read in blocks, such as a store on a disk."""
+class RowSource(ABC):
+    """Base class of what has rows to read in blocks, such as a store on a disk.
 
+    A base class, and no protocol: sparse matrices of scipy have an attribute ``rows``, too.
+    """
+
+    @abstractmethod
     def rows(self) -> BlockedRows:
         """The rows."""
 

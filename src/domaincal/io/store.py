@@ -22,6 +22,7 @@ from domaincal._files import (
 from domaincal._memory import MemoryLimit
 from domaincal._typing import Array
 from domaincal.data import BlockedRows, CalibrationData
+from domaincal.data.blocked_rows import RowSource
 from domaincal.errors import DomaincalError, InputError
 from domaincal.io.npy import write_npy
 from domaincal.io.raw_data import RawData, arrays_of, checked
@@ -48,7 +49,7 @@ _READS = 50
 T = TypeVar("T")
 
 
-class Store:
+class Store(RowSource):
     """A folder of ``meta.json`` and shards: ``part-00000/logits.npy`` and so on.
 
     Only shards that ``meta.json`` counts are read. A writer that is killed leaves the store as it
