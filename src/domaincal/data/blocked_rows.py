@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from domaincal._row_arrays import CodedRows, RowArray
-from domaincal._typing import Array
+from domaincal._typing import Array, IntArray
 from domaincal.data.calibration_data import CalibrationData
 from domaincal.errors import InputError
 
@@ -88,15 +88,19 @@ class BlockedRows:
 
     def read(self, start: int, stop: int) -> CalibrationData:
         """Rows from ``start`` to ``stop``, in memory."""
+        return self.select(slice(start, stop))
 
-        def part(rows: RowArray | None) -> Array | None:
-            return None if rows is None else rows.read(start, stop)
+    def select(self, rows: slice | IntArray) -> CalibrationData:
+        """Some of the rows, in memory, by a slice or by their numbers."""
 
-        def codes(rows: CodedRows | None) -> tuple[Array, Array] | None:
-            return None if rows is None else (rows.codes.read(start, stop), rows.names)
+        def part(array: RowArray | None) -> Array | None:
+            return None if array is None else array[rows]
+
+        def codes(coded: CodedRows | None) -> tuple[Array, Array] | None:
+            return None if coded is None else (coded.codes[rows], coded.names)
 
         return CalibrationData.from_codes(
-            self.logits.read(start, stop), labels=part(self.labels), features=part(self.features),
+            self.logits[rows], labels=part(self.labels), features=part(self.features),
             domains=codes(self.domains), groups=codes(self.groups), class_names=self.class_names,
             feature_names=self.feature_names, provenance=self.provenance,
         )  # fmt: skip
