@@ -146,7 +146,7 @@ class StoredRows(RowArray):
         return known[codes]
 
 
-def open_rows(snapshot: StoreSnapshot) -> BlockedRows:
+def open_snapshot(snapshot: StoreSnapshot) -> BlockedRows:
     """Rows of a store, of which nothing but the headers of the files is read."""
     snapshot.check()
     meta = snapshot.meta
