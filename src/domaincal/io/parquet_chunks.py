@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 
 from domaincal._memory import MemoryLimit
+from domaincal._optional import require
+from domaincal._typing import Array
 from domaincal.data.column_choice import ColumnChoice
 from domaincal.data.column_layout import ColumnLayout
 from domaincal.errors import FileFormatError
@@ -88,26 +90,36 @@ class _ParquetReader:
 def _cells(values: Any) -> Cells:
     """Values of a column of a batch."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
-    present = _decoded(values.drop_null() if missing.any() else values)
-    return Cells(present.to_numpy(zero_copy_only=False), missing)
+    return Cells(_values(values.drop_null() if missing.any() else values), missing)
 
 
 def _frame(batch: Any, names: Sequence[str]) -> pd.DataFrame:
     """Columns as they are: texts as objects, everything else in its type of arrow."""
     columns: dict[str, Any] = {}
     for name in names:
-        values = _decoded(batch.column(name))
-        is_text = str(values.type) in ("string", "large_string", "string_view")
-        if is_text:
-            columns[name] = values.to_numpy(zero_copy_only=False)
-        else:
-            columns[name] = pd.arrays.ArrowExtensionArray(values)
+        values = batch.column(name)
+        is_text = hasattr(values, "dictionary")
+        columns[name] = _values(values) if is_text else pd.arrays.ArrowExtensionArray(values)
     return pd.DataFrame(columns, index=pd.RangeIndex(batch.num_rows))
 
 
-def _decoded(values: Any) -> Any:
-    """Values of the codes of a dictionary."""
-    return values.dictionary_decode() if hasattr(values, "dictionary") else values
+def _values(values: Any) -> Array:
+    """Values of a column of a batch; a text that occurs in many rows takes memory once."""
+    if not hasattr(values, "dictionary"):
+        return np.asarray(values.to_numpy(zero_copy_only=False))
+    indices = values.indices
+    if indices.null_count:
+        indices = indices.cast("int64").fill_null(-1)
+    used, places = np.unique(indices.to_numpy(zero_copy_only=False), return_inverse=True)
+    has_null = len(used) and used[0] < 0
+    # Only those of this batch: a dictionary serves all rows of a row group.
+    texts = values.dictionary.take(_array(used[1:] if has_null else used))
+    names = texts.to_numpy(zero_copy_only=False).tolist()
+    return np.asarray(np.array([None, *names] if has_null else [*names, None], object)[places])
+
+
+def _array(values: Array) -> Any:
+    return require("pyarrow", extra="parquet", purpose=".parquet").array(values)
 
 
 def _state(path: Path) -> tuple[int, int]:

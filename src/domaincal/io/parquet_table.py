@@ -65,7 +65,7 @@ class ParquetTable:
         texts = [field.name for field in first.schema_arrow if str(field.type) in _TEXTS]
         self._file = parquet.ParquetFile(
             source, metadata=first.metadata, page_checksum_verification=verify,
-            read_dictionary=() if in_parts else texts, pre_buffer=False,
+            read_dictionary=texts, pre_buffer=False,
             # Otherwise the columns of a whole row group are in memory at a time.
             buffer_size=_BUFFER if in_parts else 0,
         )  # fmt: skip

@@ -110,6 +110,8 @@ class _Spool:
             with ExitStack() as stack:
                 files: dict[str, BinaryIO] = {}
                 for chunk in self._source.chunks():
+                    if not len(next(iter(chunk.numbers.values()))):
+                        continue
                     for name, values in self._checked(chunk.numbers).items():
                         self._write(stack, files, name, values)
                     for name, cells in chunk.cells.items():
@@ -154,7 +156,11 @@ class _Spool:
             self._scores, given, self._label(self._scores), self._floor,
             columns=columns[self._scores], first_row=self._n_rows, zeros=self._zeros,
         )  # fmt: skip
-        data = CalibrationData(logits, features=numbers.get("features"))
+        features = numbers.get("features")
+        data = CalibrationData(
+            logits, features=features, class_names=self._raw.class_names,
+            feature_names=None if features is None else self._raw.feature_names,
+        )  # fmt: skip
         check_finite_logits(data.logits, columns[self._scores], first_row=self._n_rows)
         found = {"logits": data.logits}
         if data.features is not None:
