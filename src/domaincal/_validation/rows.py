@@ -64,9 +64,13 @@ def check_logits(logits: ArrayLike, *, n_classes: int | None = None) -> Array:
     return z
 
 
-def check_finite_logits(logits: Array, columns: Sequence[str] | None = None) -> None:
+def check_finite_logits(
+    logits: Array, columns: Sequence[str] | None = None, *, first_row: int = 0
+) -> None:
     """Raise an InputError for the first NaN or infinite logit; reads all logits."""
-    error = non_finite_error(logits, "logits", _NON_FINITE_LOGITS_CURE, columns)
+    error = non_finite_error(
+        logits, "logits", _NON_FINITE_LOGITS_CURE, columns, first_row=first_row
+    )
     if error is not None:
         raise error
 
@@ -268,9 +272,13 @@ def check_features(
     return x
 
 
-def check_finite_features(features: Array, columns: Sequence[str] | None = None) -> None:
+def check_finite_features(
+    features: Array, columns: Sequence[str] | None = None, *, first_row: int = 0
+) -> None:
     """Raise an InputError for the first NaN or infinite feature; reads all features."""
-    error = non_finite_error(features, "features", _NON_FINITE_FEATURES_CURE, columns)
+    error = non_finite_error(
+        features, "features", _NON_FINITE_FEATURES_CURE, columns, first_row=first_row
+    )
     if error is not None:
         raise error
 

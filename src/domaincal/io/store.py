@@ -38,7 +38,7 @@ from domaincal.io.store_meta import (
     widened,
 )
 from domaincal.io.store_snapshot import EARLIER, META, SHARD, StoreSnapshot
-from domaincal.io.stored_rows import open_rows
+from domaincal.io.stored_rows import open_snapshot
 
 _LOCK = ".lock"
 # A reader whose files were replaced reads again; after so many times it makes the writers wait.
@@ -142,7 +142,7 @@ class Store(RowSource):
         Calibrators and :func:`evaluate` take the store itself, or these rows. A file that changes
         while it is read is an error.
         """
-        return self._read(open_rows)
+        return self._read(open_snapshot)
 
     def read(
         self, *, verify: bool = False, max_memory: float | str | None = None
