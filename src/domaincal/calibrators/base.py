@@ -36,7 +36,7 @@ from domaincal.calibrators.inputs import (
 from domaincal.calibrators.predictions import Predictions, RowScores, proper_scores
 from domaincal.calibrators.softmax import confidences_at, probabilities_at
 from domaincal.data import BlockedRows, CalibrationData
-from domaincal.data.blocked_rows import as_rows
+from domaincal.data.blocked_rows import AnyData, as_rows
 from domaincal.data.fingerprint import fingerprint
 from domaincal.errors import InputError
 
@@ -82,7 +82,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def fit(
         self,
-        logits: ArrayLike | CalibrationData,
+        logits: ArrayLike | AnyData,
         y: ArrayLike | None = None,
         *,
         features: ArrayLike | None = None,
@@ -138,7 +138,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def predict_confidence(
         self,
-        logits: ArrayLike | CalibrationData,
+        logits: ArrayLike | AnyData,
         *,
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,
@@ -160,7 +160,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def predict_proba(
         self,
-        logits: ArrayLike | CalibrationData,
+        logits: ArrayLike | AnyData,
         *,
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,
@@ -192,7 +192,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def predict_all(
         self,
-        logits: ArrayLike | CalibrationData,
+        logits: ArrayLike | AnyData,
         *,
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,
@@ -389,7 +389,7 @@ class TemperatureCalibrator(Calibrator):
 
     def predict_temperature(
         self,
-        logits: ArrayLike | CalibrationData,
+        logits: ArrayLike | AnyData,
         *,
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,

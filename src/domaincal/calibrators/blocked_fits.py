@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
+from domaincal._typing import Array
 from domaincal._warnings import warn_caller
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.row_sample import sample_blocks
+from domaincal.data import BlockedRows, CalibrationData
 from domaincal.errors import SubsampleWarning
 from domaincal.statistics.domain_counts import domain_counts
 from domaincal.statistics.temperature_solver import MINIMUM_ROWS
@@ -21,6 +25,20 @@ def most_rows_in_memory(rows: TrainingRows) -> int:
     if rows.features is not None:
         row_bytes += rows.features.shape[1] * rows.features.itemsize
     return max(1, SAMPLE_BYTES // row_bytes)
+
+
+def data_in_memory(rows: BlockedRows, *, name: str) -> CalibrationData:
+    """:func:`rows_in_memory` as data; groups are left out."""
+    some = rows_in_memory(
+        TrainingRows(
+            cast(Array, rows.logits), cast(Array, rows.labels), rows.features, rows.domains, None
+        ),
+        name=name,
+    )
+    return CalibrationData(
+        some.logits, labels=some.labels, features=some.features, domains=some.domains,
+        class_names=rows.class_names, feature_names=rows.feature_names,
+    )  # fmt: skip
 
 
 def rows_in_memory(rows: TrainingRows, *, name: str) -> TrainingRows:
