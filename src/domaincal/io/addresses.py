@@ -30,7 +30,7 @@ def local_path(path: str | os.PathLike[str]) -> Path:
 
     Examples
     --------
-    >>> local_path("file:///data/scores.zarr").as_posix()
+    >>> local_path("file:/data/scores.zarr").as_posix()
     '/data/scores.zarr'
     """
     found = _ADDRESS.fullmatch(os.fspath(path))

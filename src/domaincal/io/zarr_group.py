@@ -69,10 +69,10 @@ class ZarrGroup:
                 group = zarr.open_group(address_of(path) or str(path), mode="r")
                 attributes = dict(group.attrs).get(KEY)
                 arrays = dict(group.arrays())
-        except FileNotFoundError as error:
-            if address_of(path) is None and path.exists():
-                raise FileFormatError(f"{name} is not a group of Zarr; {DAMAGED}.") from error
-            raise FileNotFoundError(f"there is no group of Zarr at {name}.") from error
+        except FileFormatError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise FileFormatError(f"{name} is no group of Zarr; {DAMAGED}.") from error
+            raise
         found = cls(path, arrays, _checked_attributes(attributes, name), attributes is not None)
         for array in arrays:
             found.require_safe(array)
@@ -145,9 +145,17 @@ class ZarrGroup:
                     f"{values.shape}; {_CURE}."
                 )
         for name, key in CODED.items():
-            if name in self.arrays and key not in self.attributes:
+            if name in self.arrays and self.attributes.get(key) is None:
                 raise FileFormatError(
                     f"{self.label(name)} has codes, but the group has no {key}; {_CURE}."
+                )
+        for name, key in (("logits", "class_names"), ("features", "feature_names")):
+            names = self.attributes.get(key)
+            columns = self.arrays[name].shape[1] if name in self.arrays else 0
+            if names is not None and len(names) != columns:
+                raise FileFormatError(
+                    f"{self.label(name)} has {columns} columns, but the group has {len(names)} "
+                    f"{key}; {_CURE}."
                 )
 
     def require_memory(self, names: Sequence[str], limit: MemoryLimit) -> None:
