@@ -69,6 +69,7 @@ def open_rows(
     verify: bool = False,
     folder: str | os.PathLike[str] | None = None,
     keep: Keep = "none",
+    check_finite: bool = True,
 ) -> Iterator[OpenedRows]:
     """Open a file whose rows are then read in blocks, by any number of passes over them.
 
@@ -91,6 +92,9 @@ def open_rows(
         Folder for the temporary copy, which is removed at the end; by default that of the system.
     keep : {"none", "id", "all"}, default "none"
         Columns of a table that its predictions repeat.
+    check_finite : bool, default True
+        Whether NaN and infinity in a file that is copied or read are errors. Those of a store are
+        errors of the first pass that meets them.
 
     Returns
     -------
@@ -125,11 +129,13 @@ def open_rows(
     elif path != STDIN and suffix_of(path) in _CHUNKED and not path.is_dir():
         opened = _table_chunks(path, choice, max_memory, keep, verify=verify)
     else:
-        raw, data = read_rows(path, choice, verify=verify, max_memory=max_memory, keep=keep)
+        raw, data = read_rows(
+            path, choice, verify=verify, max_memory=max_memory, keep=keep, check_finite=check_finite
+        )
         kept = None if raw.kept is None else partial(_parts, raw.kept)
         yield OpenedRows(rows_in_memory(data), raw.format, raw.sources, raw.ignored, kept)
         return
-    with spooled_rows(opened, floor=choice.floor, folder=folder) as rows:
+    with spooled_rows(opened, floor=choice.floor, folder=folder, check_finite=check_finite) as rows:
         raw = opened.raw
         yield OpenedRows(rows, raw.format, raw.sources, raw.ignored, opened.kept)
 
