@@ -40,7 +40,8 @@ class LeastSquares:
         self._gram = equations.gram
         if fit_intercept:
             self._gram = self._gram - equations.weight.sum() * np.outer(self.mean, self.mean)
-        self._latest: tuple[float, FloatArray | None] | None = None
+        # Of the latest penalty: its factor, and the estimate of the condition number.
+        self._latest: tuple[float, FloatArray | None, float] | None = None
 
     @property
     def centre(self) -> FloatArray:
@@ -52,6 +53,15 @@ class LeastSquares:
         """Eigenvalues of the (centred) Gram matrix in ascending order, and eigenvectors."""
         values, vectors = scipy.linalg.eigh(self._gram, driver="evd", check_finite=False)
         return np.maximum(values, 0.0), vectors
+
+    def condition(self, *, alpha: float = 0.0) -> float:
+        """Estimated condition number of the features: at least that of the 2-norm.
+
+        It is that of ``sqrt(gram + alpha * I)``; infinite if a singular value counts as zero.
+        """
+        self._factor(alpha)
+        assert self._latest is not None
+        return self._latest[2]
 
     def solve(self, targets: FloatArray, *, alpha: float = 0.0) -> LinearMap:
         """Minimise ``sum w (x'c + b - t)**2 + alpha |c|**2``; at alpha 0, with minimum norm.
@@ -88,7 +98,7 @@ class LeastSquares:
     def _factor(self, alpha: float) -> FloatArray | None:
         """Cholesky factor of ``gram + alpha * I``; None if a singular value counts as zero."""
         if self._latest is None or self._latest[0] != alpha:
-            self._latest = (alpha, None)  # free the old factor before the next is allocated
+            self._latest = (alpha, None, np.inf)  # free the old factor before the next is allocated
             matrix = self._gram.copy(order="F")
             matrix[np.diag_indices_from(matrix)] += alpha
             norm = np.abs(matrix).sum(axis=0).max()
@@ -97,7 +107,7 @@ class LeastSquares:
             if not failed:
                 inverse_condition, _ = lapack.dpocon(factor, norm, uplo="L")
                 if inverse_condition > _DOUBT * SINGULAR_TOLERANCE**2:
-                    self._latest = (alpha, factor)
+                    self._latest = (alpha, factor, inverse_condition**-0.5)
         return self._latest[1]
 
     def _with_intercept(self, coef: FloatArray, targets: FloatArray) -> LinearMap:
