@@ -100,7 +100,10 @@ class LeastSquares:
         if self._latest is None or self._latest[0] != alpha:
             self._latest = (alpha, None, np.inf)  # free the old factor before the next is allocated
             matrix = self._gram.copy(order="F")
-            matrix[np.diag_indices_from(matrix)] += alpha
+            diagonal = matrix.diagonal()
+            # Features that are always zero get the coefficient 0, without the eigenvectors.
+            added = np.where(diagonal != 0, alpha, diagonal.max() or 1.0)
+            matrix[np.diag_indices_from(matrix)] += added
             norm = np.abs(matrix).sum(axis=0).max()
             with safe_blas_threads(len(matrix)):
                 factor, failed = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)

@@ -6,7 +6,9 @@ The sums do not depend on the targets: one pass over the features is enough for 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -95,17 +97,27 @@ class NormalEquations:
         )
 
     def __add__(self, other: NormalEquations) -> NormalEquations:
-        if not np.array_equal(self.shift, other.shift):
-            raise InputError(
-                "only sums with the same shift can be added; pass the same shift to from_rows."
-            )
-        return NormalEquations(
-            self.gram + other.gram,
-            self.moments + other.moments,
-            self.weight + other.weight,
-            self.shift,
-            self.single or other.single,
+        return self.total([self, other])
+
+    @staticmethod
+    def total(parts: Sequence[NormalEquations]) -> NormalEquations:
+        """Sum of several, without a copy for each."""
+        first, *others = parts
+        if not others:
+            return first
+        gram, moments, weight = (
+            a.copy(order="K") for a in (first.gram, first.moments, first.weight)
         )
+        for part in others:
+            if not np.array_equal(first.shift, part.shift):
+                raise InputError(
+                    "only sums with the same shift can be added; pass the same shift to from_rows."
+                )
+            gram += part.gram
+            moments += part.moments
+            weight += part.weight
+        single = any(part.single for part in parts)
+        return NormalEquations(gram, moments, weight, first.shift, single)
 
     def mean(self) -> FloatArray:
         """Weighted mean of the shifted features."""
@@ -338,18 +350,23 @@ def product(features: Array, coef: FloatArray) -> FloatArray:
 
 def single_pays(features: FeatureMatrix) -> bool:
     """Whether float32 products save time: for many rows of features, stored as float16 or 32."""
-    return bool(features.dtype.itemsize <= 4 and _compiled_pays(features))
+    return _compiled_pays(features) and _stored_dtype(features).itemsize <= 4
 
 
 def _compiled_pays(features: FeatureMatrix) -> bool:
     """Whether the rows are many enough for compiled sums, and in host memory or a file."""
     n_rows, n_features = features.shape
-    return bool(
+    return (
         n_rows * n_features**2 >= COMPILED_FROM
-        and features.dtype.kind == "f"
+        and _stored_dtype(features).kind == "f"
         and not reads_on_device(features)
         and dispatch.use_compiled(n_rows * n_features)
     )
+
+
+def _stored_dtype(features: FeatureMatrix) -> np.dtype[Any]:
+    """Dtype of stored features; that of objects for features that are computed when read."""
+    return np.dtype(getattr(features, "dtype", object))
 
 
 def reads_on_device(features: FeatureMatrix) -> bool:

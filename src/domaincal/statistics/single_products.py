@@ -16,6 +16,10 @@ from domaincal.kernels import dispatch
 #: Rows of a float32 product: with more, its rounding errors grow; with fewer, the addition of the
 #: products to the total takes as long as the products. 4 MB for 512 features.
 PRODUCT_ROWS = 2048
+# Mean square of the largest feature below which squares of features that count can underflow:
+# singular values of 1e-6 of the largest are used, and float32 has normal numbers from 1e-38 on.
+_SMALLEST_SQUARE = 1e-24
+_TILE = 128
 
 
 class SingleProducts:
@@ -37,9 +41,11 @@ class SingleProducts:
         self._weight = np.zeros(n_domains)
         self._rows = np.empty((PRODUCT_ROWS, n_features), np.float32)
         self._n_rows = 0  # rows that wait for their product
+        self._n_added = 0
 
     def add(self, x: Array, domain: IntArray, weight: FloatArray | None) -> None:
         """Add rows; ``domain`` holds the code of the domain of each."""
+        self._n_added += len(x)
         self._weight += np.bincount(domain, weight, minlength=len(self._weight))
         start = 0
         while start < len(x):
@@ -62,15 +68,27 @@ class SingleProducts:
             self._n_rows = 0
 
     def about(self, shift: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Gram matrix, moments and weight of the rows minus ``shift``, in float64."""
+        """Gram matrix, moments and weight of the rows minus ``shift``, in float64.
+
+        They are not finite if the squares of the features overflow or underflow in float32.
+        """
         self._add_product()
         gram, moments, weight = self._gram, self._moments, self._weight
+        if self._n_added and gram.diagonal().max() < _SMALLEST_SQUARE * self._n_added:
+            gram.fill(np.nan)
         apart = self._near - shift
-        with np.errstate(over="ignore", invalid="ignore"):
-            gram += np.triu(gram, 1).T
-            if apart.any():
-                cross = np.outer(moments.sum(axis=0) + 0.5 * weight.sum() * apart, apart)
-                gram += cross
-                gram += cross.T
-                moments += weight[:, None] * apart
+        if apart.any():
+            centre = moments.sum(axis=0) + 0.5 * weight.sum() * apart
+            gram = blas.dsyr2(1.0, centre, apart, a=gram, overwrite_a=1)
+            moments += weight[:, None] * apart
+        _mirror(gram)
         return gram, moments, weight
+
+
+def _mirror(matrix: FloatArray) -> None:
+    """Copy the upper triangle to the lower one; by tiles, which the cache holds."""
+    for start in range(0, len(matrix), _TILE):
+        stop = start + _TILE
+        matrix[stop:, start:stop] = matrix[start:stop, stop:].T
+        tile = matrix[start:stop, start:stop]
+        tile += np.triu(tile, 1).T

@@ -127,8 +127,7 @@ def _fit_given_penalty(problem: HeadProblem, alpha: float, parameters: dict[str,
 
 def _sum(equations: list[NormalEquations], *, without: int | None = None) -> NormalEquations:
     """Sum of the equations of all folds, or of all but one."""
-    chosen = [fold for k, fold in enumerate(equations) if k != without]
-    return sum(chosen[1:], chosen[0])
+    return NormalEquations.total([fold for k, fold in enumerate(equations) if k != without])
 
 
 def solve_linear(problem: HeadProblem, alpha: float) -> LinearMap:
@@ -140,7 +139,6 @@ def _sum_and_solve(
     problem: HeadProblem, alpha: float, *, part: IntArray, n_parts: int
 ) -> tuple[LinearMap, list[NormalEquations]]:
     """Solution for the rows of all parts, and the normal equations of each part."""
-
     weight = problem.row_weights()
 
     def sums(*, single: bool) -> list[NormalEquations]:
@@ -192,7 +190,7 @@ def _solve_single(
         residual = _residual(problem, solver, solution, weight)
         before, solution = solution, solver.refine(solution, targets, residual, alpha=alpha)
         # Norm of the change of the predictions: the Gram matrix times the step is the residual.
-        square = (solution.coef - before.coef) @ (residual - alpha * before.coef)
+        square = float((solution.coef - before.coef) @ (residual - alpha * before.coef))
         change = np.sqrt(max(square, 0.0))
         if change * max(change, _LEAST_RATIO * latest) <= SINGLE_TOLERANCE * size * latest:
             return solution
