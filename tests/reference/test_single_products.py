@@ -129,6 +129,16 @@ def test_ill_conditioned_features_are_summed_in_float64(condition, any_size, pre
     np.testing.assert_array_equal(found.coef, solve_double(problem).coef)
 
 
+def test_a_large_condition_number_alone_is_enough_for_float64(any_size, precisions):
+    """Here the float32 products are exact: their refinement would converge."""
+    problem = make_problem(1.0)
+    problem.features[:] = np.random.default_rng(0).integers(-4, 5, (8000, 20))
+    problem.features[:, 3] *= 2.0**-15
+    found = linear.solve_linear(problem, 0.0)
+    assert precisions == ["single", "double"]
+    np.testing.assert_array_equal(found.coef, solve_double(problem).coef)
+
+
 @pytest.mark.parametrize("rank", [19, 10])
 def test_dependent_features_are_summed_in_float64(rank, any_size, precisions):
     problem = make_problem(1.0)
@@ -218,6 +228,10 @@ HEADS = {
 
 @pytest.mark.parametrize("head", HEADS)
 def test_md_ts_is_that_of_float64(head, data, any_size, precisions, monkeypatch):
+    fits = []
+    head_fit = linear.HeadFit
+    monkeypatch.setattr(linear, "HeadFit", lambda *a: fits.append(head_fit(*a)) or fits[-1])
+
     def fit():
         calibrator = dc.MultiDomainTemperatureScaling(**HEADS[head]).fit(data)
         return calibrator, calibrator.predict_temperature(data)
@@ -229,12 +243,23 @@ def test_md_ts_is_that_of_float64(head, data, any_size, precisions, monkeypatch)
     expected, double = fit()
     np.testing.assert_allclose(temperatures, double, rtol=1e-10)
     assert found.head_parameters_ == expected.head_parameters_
-    for name in ("head_search_", "head_held_out_"):
-        if hasattr(expected, name):
-            np.testing.assert_allclose(
-                getattr(found, name).to_numpy(float), getattr(expected, name).to_numpy(float),
-                rtol=1e-6,
-            )  # fmt: skip
+    np.testing.assert_allclose(
+        found.head_search_.to_numpy(float), expected.head_search_.to_numpy(float), rtol=1e-12
+    )
+    np.testing.assert_allclose(*(fit.held_out.to_numpy(float) for fit in fits), rtol=1e-6)
+
+
+def test_a_fold_that_spans_fewer_directions_needs_no_eigenvectors(data, any_size, monkeypatch):
+    """Rounding errors of its Gram matrix stay below the penalty of judged heads."""
+    x = data.features.astype(np.float64)
+    direction = np.full(x.shape[1], x.shape[1] ** -0.5)
+    others = data.domains != data.domains[0]
+    x[others] -= np.outer(x[others] @ direction, direction)
+    changed = dc.CalibrationData(
+        data.logits, labels=data.labels, features=x.astype(np.float32), domains=data.domains
+    )
+    monkeypatch.setattr(least_squares.scipy.linalg, "eigh", None)
+    dc.MultiDomainTemperatureScaling().fit(changed)
 
 
 @pytest.mark.parametrize("head", ["ols", "equal", "ridge"])
