@@ -133,7 +133,7 @@ def test_a_large_condition_number_alone_is_enough_for_float64(any_size, precisio
     """Here the float32 products are exact: their refinement would converge."""
     problem = make_problem(1.0)
     problem.features[:] = np.random.default_rng(0).integers(-4, 5, (8000, 20))
-    problem.features[:, 3] *= 2.0**-15
+    problem.features[:, 3] *= 2.0**-13
     found = linear.solve_linear(problem, 0.0)
     assert precisions == ["single", "double"]
     np.testing.assert_array_equal(found.coef, solve_double(problem).coef)
@@ -149,7 +149,10 @@ def test_dependent_features_are_summed_in_float64(rank, any_size, precisions):
     np.testing.assert_array_equal(found.coef, solve_double(problem).coef)
 
 
-@pytest.mark.parametrize(("error", "seen"), [(1e-3, ["single"]), (3.0, ["single", "double"])])
+@pytest.mark.parametrize(
+    ("error", "seen"),
+    [(1e-3, ["single"]), (0.12, ["single", "double"]), (3.0, ["single", "double"])],
+)
 def test_wrong_products_are_corrected_or_detected(error, seen, any_size, precisions, monkeypatch):
     ssyrk = blas.ssyrk
     monkeypatch.setattr(blas, "ssyrk", lambda *a: ssyrk(*a) * np.float32(1 + error))
@@ -317,7 +320,7 @@ def test_the_condition_is_that_of_the_features():
     problem = make_problem(1e2, n=2000)
     sums = NormalEquations.from_rows(problem.features, problem.codes, 9, shift=np.zeros(20))
     solver = LeastSquares(sums)
-    assert 1e2 * 0.5 < solver.condition() < 1e2 * np.sqrt(20)
+    assert 1e2 / 1.3 < solver.condition() < 1e2 * 1.0001
     assert 1.0 <= solver.condition(alpha=1e9) < 1.1
     problem.features[:, 0] = problem.features[:, 1]
     sums = NormalEquations.from_rows(problem.features, problem.codes, 9, shift=np.zeros(20))

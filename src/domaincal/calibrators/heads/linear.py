@@ -46,10 +46,10 @@ _JUDGED_SINGLE_PENALTY = 1e-8
 REFINEMENT_TOLERANCE = 1e-8
 MAX_REFINEMENTS = 5
 #: With float32 products, refinement stops at a smaller error of the predictions relative to the
-#: targets. Products are float64 above this estimate of the condition number of the features, or if
-#: the error is larger after MAX_REFINEMENTS steps.
+#: targets. If it is larger after MAX_REFINEMENTS steps, products are float64; and at once if the
+#: condition number of the features is larger, for which these steps were rarely enough.
 SINGLE_TOLERANCE = 1e-12
-LARGEST_SINGLE_CONDITION = 1e4
+LARGEST_SINGLE_CONDITION = 3e3
 # A step of refinement multiplies the error by a factor which is estimated by the ratio of the last
 # two changes, but not below this: directions of slow convergence may show late.
 _LEAST_RATIO = 1e-3
