@@ -11,6 +11,7 @@ import numpy as np
 from domaincal._row_arrays import ComputedRows, is_row_array
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
+from domaincal.errors import InputError
 from domaincal.statistics import NormalEquations
 from domaincal.statistics.blocks import read_ahead
 from domaincal.statistics.normal_equations import feature_blocks, sum_normal_equations
@@ -71,13 +72,16 @@ class FeatureSums:
 
     def __add__(self, other: FeatureSums) -> FeatureSums:
         """Sums of the domains of both; the shift must be the same."""
-        grams = (self.domain_grams, other.domain_grams)
+        if not np.array_equal(self.shift, other.shift):
+            raise InputError("only sums with the same shift can be added; use one shift.")
+        grams = [self.domain_grams, other.domain_grams]
+        known = [lower for lower in grams if lower is not None]
         return FeatureSums(
             self.shift,
             np.concatenate([self.moments, other.moments]),
             self.gram + other.gram,
             self.gram_equal + other.gram_equal,
-            None if grams[0] is None or grams[1] is None else np.concatenate(grams),
+            np.concatenate(known) if len(known) == len(grams) else None,
         )
 
     def select(self, domains: IntArray) -> FeatureSums:

@@ -54,8 +54,8 @@ VERSION = 1
 #: Bins of the confidence before calibration.
 N_BINS = 15
 
-_CURE = "let the site write it again with domaincal.distributed.summarize_site (domaincal site)"
-_GIVE = "give files that domaincal.distributed.summarize_site (domaincal site) has written"
+_CURE = "write it again, with domaincal.distributed.summarize_site() (domaincal site summarize)"
+_GIVE = "give files that domaincal.distributed.summarize_site() (domaincal site summarize) wrote"
 # Sums that must agree differ by rounding.
 _ROUNDING = 1e-9
 
@@ -125,6 +125,7 @@ def encode_rows(rows: SiteRows) -> dict[str, Any]:
         "features": rows.features,
         "domains": rows.domains.tolist(),
         "fingerprint": rows.fingerprint,
+        "floor": rows.floor,
     }
 
 
@@ -146,11 +147,13 @@ def decode_rows(header: Mapping[str, Any]) -> SiteRows:
     domains = np.array(listed, np.int64 if integers else object)
     _checked(domain_names, domains, "domains", sizes)
     require(listed == sorted(listed), "domains are not sorted")
+    floor = header["floor"]
+    require(floor is None or (type(floor) is float and 0 < floor < 1), "floor is out of range")
     return SiteRows(
         header["n_classes"],
         None if header["class_names"] is None else tuple(header["class_names"]),
         None if header["feature_names"] is None else tuple(header["feature_names"]),
-        header["features"], domains, header["fingerprint"],
+        header["features"], domains, header["fingerprint"], floor,
     )  # fmt: skip
 
 

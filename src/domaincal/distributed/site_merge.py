@@ -64,7 +64,7 @@ def merge_sites(sites: Sequence[SiteSums]) -> SiteSums:
         features = add_features(known).select(order)
     rows = SiteRows(
         first.rows.n_classes, first.rows.class_names, first.rows.feature_names,
-        first.rows.features, names[order], combined_fingerprint(sites),
+        first.rows.features, names[order], combined_fingerprint(sites), first.rows.floor,
     )  # fmt: skip
     return SiteSums(
         rows, joined([site.n_rows for site in sites]), fit, DomainBins(first.bins.edges, *bins),
@@ -93,6 +93,8 @@ def require_same_columns(one: SiteRows, other: SiteRows, name: str, other_name: 
         wrong = f"{other.n_classes} classes, but {name} has {one.n_classes}"
     elif one.class_names != other.class_names:
         wrong = f"other names of the classes than {name}, or in another order"
+    elif one.floor != other.floor:
+        wrong = f"the floor {other.floor} of probabilities, but {name} has {one.floor}"
     elif one.features != other.features:
         kinds = {"given": "features of the data", "logits": "sorted logits", "none": "no features"}
         wrong = f"sums of {kinds[other.features]}, but {name} of {kinds[one.features]}"

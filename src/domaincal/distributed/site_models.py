@@ -30,20 +30,21 @@ from domaincal.distributed.site_file import (
     decode_sums,
     read_site_file,
 )
-from domaincal.distributed.site_merge import digest_of, merge_sites
+from domaincal.distributed.site_merge import digest_of, merge_sites, require_same_columns
 from domaincal.distributed.site_plan import SiteAnswers, SitePlan, decode_answers, decode_plan
 from domaincal.distributed.site_search import best_penalty, search_plan
 from domaincal.distributed.site_sums import SiteSums, pooled_scale
 from domaincal.errors import InputError
 from domaincal.statistics import LeastSquares, LinearMap, TemperatureFit
+from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
 #: Sums or answers of a site, or the file of either.
 Site: TypeAlias = SiteSums | SiteAnswers | str | os.PathLike[str]
 
 _SECOND_ROUND = (
-    "{what} needs a second round: write a plan with plan_second_round(...) (domaincal site combine "
-    "--plan), let every site answer it with answer_plan(...) (domaincal site summarize --given), "
-    "and give the files of both rounds."
+    "{what} needs a second round: write a plan with plan_second_round() (domaincal site combine "
+    "--plan), let every site answer it with answer_plan() (domaincal site summarize --given), and "
+    "give the files of both rounds."
 )
 
 
@@ -229,6 +230,8 @@ def _load_rounds(sites: Sequence[Site]) -> _Rounds:
         if isinstance(site, SiteSums | SiteAnswers):
             named = {**vars(site), "source": f"site {k + 1}"}
             loaded.append(type(site)(**named) if site.source == "the site" else site)
+        elif isinstance(site, SitePlan):
+            loaded.append(site)
         elif isinstance(site, str | os.PathLike):
             loaded.append(load_site(site))
         else:
@@ -277,6 +280,7 @@ def _require_answers(rounds: _Rounds, calibrator: Any, what: str) -> None:
             )
         if not np.array_equal(found.n_rows, site.n_rows):
             raise InputError(f"n_rows of {found.source} differ from those of {site.source}.")
+        require_same_columns(site.rows, found.rows, site.source, found.source)
     for answer in by_data.values():
         raise InputError(f"{answer.source} answers for a site whose sums are not given.")
 
@@ -323,8 +327,6 @@ def _domain_fit(sums: SiteSums, pooled: TemperatureFit, *, warn: bool = True) ->
     """Temperatures as a fit to rows has them; warns of domains that are not used."""
     names, n = sums.rows.domains, np.asarray(sums.n_rows)
     if warn:
-        from domaincal.statistics.temperature_solver import MINIMUM_ROWS
-
         warn_of_unused_domains(names, n < MINIMUM_ROWS, sums.fit)
     return DomainFit(np.empty(0, np.int64), names, sums.fit, pooled, sums.used)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,12 @@ from domaincal.distributed.site_file import (
     write_site_file,
 )
 from domaincal.distributed.site_merge import require_same_columns
-from domaincal.distributed.site_summary import check_site
+from domaincal.distributed.site_summary import MIN_ROWS, check_min_rows, check_site
 from domaincal.distributed.site_sums import SiteRows, contents_of
 from domaincal.errors import InputError
 from domaincal.statistics import LinearMap
 
-_CURE = "let it be written again (domaincal site)"
+_CURE = "write it again"
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ class SiteAnswers:
         ]
 
 
-def answer_plan(data: Any, plan: SitePlan) -> SiteAnswers:
+def answer_plan(data: Any, plan: SitePlan, *, min_rows: int = MIN_ROWS) -> SiteAnswers:
     """Sums over the rows of a site that the second round needs.
 
     Parameters
@@ -183,6 +183,8 @@ def answer_plan(data: Any, plan: SitePlan) -> SiteAnswers:
         The rows of the first round.
     plan : SitePlan
         From :func:`plan_second_round`.
+    min_rows : int, default 50
+        Domains with fewer rows are refused.
 
     Returns
     -------
@@ -198,9 +200,11 @@ def answer_plan(data: Any, plan: SitePlan) -> SiteAnswers:
     ['n_rows', 'log_beta', 'curve']
     """
     site = check_site(data, features="logits" if plan.rows.features == "logits" else None)
+    check_min_rows(site, min_rows)
     about = site.about
-    if plan.rows.features != "none" or plan.search is not None:
-        require_same_columns(plan.rows, about, plan.source, "the data")
+    # The floor of probabilities is known to the caller; it is compared when files are combined.
+    same_floor = replace(about, floor=plan.rows.floor)
+    require_same_columns(plan.rows, same_floor, plan.source, "the data")
     number = {name: k for k, name in enumerate(plan.rows.domains.tolist())}
     unknown = [name for name in about.domains.tolist() if name not in number]
     if unknown:

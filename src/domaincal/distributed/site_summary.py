@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -24,9 +25,10 @@ from domaincal.data.blocked_rows import as_rows
 from domaincal.data.fingerprint import fingerprint
 from domaincal.distributed.site_curves import SlopeCurve, site_points
 from domaincal.distributed.site_features import FeatureSums
-from domaincal.distributed.site_file import N_BINS
+from domaincal.distributed.site_file import N_BINS, SUMS, decode_sums, read_site_file
 from domaincal.distributed.site_sums import SiteRows, SiteSums
 from domaincal.errors import InputError
+from domaincal.io.npy import read_npy_file
 from domaincal.kernels import dispatch
 from domaincal.statistics import LabelledRows, fit_temperature
 from domaincal.statistics.bin_sums import bin_edges
@@ -103,7 +105,7 @@ def summarize_site(
     True
     """
     site = check_site(data, features=features)
-    _check_min_rows(site, min_rows)
+    check_min_rows(site, min_rows)
     rows, n = site.labelled, site.n_rows
     fit = fit_temperature(rows)
     used = (n >= MINIMUM_ROWS) & ~fit.at_bound
@@ -123,6 +125,23 @@ def summarize_site(
         site.about, n.astype(np.int64), fit, _confidence_bins(rows), curves.total(),
         curves if search else None, sums,
     )  # fmt: skip
+
+
+def load_shift(text: str) -> float | FloatArray:
+    """Shift of the command line: 0, a .npy file, or the mean features in a file of sums."""
+    if text == "0":
+        return 0.0
+    path = Path(text)
+    if path.suffix == ".npy":
+        return np.asarray(read_npy_file(path), np.float64)
+    header, tensors = read_site_file(path)
+    if header["content"] != SUMS:
+        raise InputError(f"{path} holds no sums of features; give a .npy file, or sums of a site.")
+    sums = decode_sums(header, tensors, path)
+    if sums.features is None or not sums.used.any():
+        raise InputError(f"{path} holds no sums of features; give a .npy file, or sums of a site.")
+    n = sums.n_rows[sums.used].sum()
+    return np.asarray(sums.features.shift + sums.features.moments.sum(axis=0) / n)
 
 
 def check_site(data: Any, *, features: str | None) -> CheckedSite:
@@ -170,7 +189,7 @@ def _plain_names(names: Array) -> Array:
     return names.astype(np.int64) if names.dtype.kind in "iu" else names.astype(object)
 
 
-def _check_min_rows(site: CheckedSite, min_rows: int) -> None:
+def check_min_rows(site: CheckedSite, min_rows: int) -> None:
     """Raise InputError for domains with fewer rows."""
     if isinstance(min_rows, bool) or not isinstance(min_rows, int) or min_rows < 1:
         raise InputError(f"min_rows={min_rows!r} must be a whole number of at least 1.")

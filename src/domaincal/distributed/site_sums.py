@@ -53,6 +53,8 @@ class SiteRows:
         Names of the domains, sorted: integers or texts.
     fingerprint : str
         Digest of the data.
+    floor : float or None
+        Floor of the probabilities; None if the scores are logits.
     """
 
     n_classes: int
@@ -61,6 +63,7 @@ class SiteRows:
     features: str
     domains: Array
     fingerprint: str
+    floor: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
