@@ -113,8 +113,8 @@ def combine_sites(sites: Sequence[Site], calibrator: Any) -> Any:
     >>> import domaincal as dc
     >>> from domaincal.distributed import combine_sites, summarize_site
     >>> data, _ = dc.make_multi_domain(n_domains=6, n_rows=200, random_state=0)
-    >>> day, night = dc.split_domains(data, ["domain-0", "domain-1"])
-    >>> sites = [summarize_site(day), summarize_site(night)]
+    >>> one, other = dc.split_domains(data, ["domain-0", "domain-1"])
+    >>> sites = [summarize_site(one), summarize_site(other)]
     >>> fitted = combine_sites(sites, dc.MultiDomainTemperatureScaling(head="ridge", alpha=1.0))
     >>> len(fitted.domain_temperatures_)
     6
@@ -175,7 +175,7 @@ def plan_second_round(sites: Sequence[Site], calibrator: Any) -> SitePlan:
     >>> ridge = dc.MultiDomainTemperatureScaling(head="ridge")
     >>> plan = plan_second_round([summarize_site(data, search=True)], ridge)
     >>> plan.search.coef.shape
-    (3, 9, 16)
+    (5, 9, 16)
     """
     fitted = _checked_calibrator(calibrator)
     rounds = _load_rounds(sites)
