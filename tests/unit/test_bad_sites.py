@@ -39,10 +39,12 @@ def files(rows, tmp_path_factory):
     sums = [summarize_site(part, search=True) for part in (one, other)]
     plan = plan_second_round(sums, RIDGE)
     points = plan_second_round(sums, dc.TemperatureScaling())
+    batches = plan_second_round(sums, dc.BatchTemperatureScaling())
     written = {
         "one": sums[0], "other": sums[1], "plan": plan, "points": points,
         "answers": answer_plan(one, plan), "slopes": answer_plan(one, points),
-        "other-answers": answer_plan(other, plan),
+        "other-answers": answer_plan(other, plan), "batches": batches,
+        "moments": answer_plan(one, batches),
     }  # fmt: skip
     found = {name: folder / f"{name}.safetensors" for name in written}
     for name, content in written.items():
@@ -102,11 +104,11 @@ FORGED = {
     "shift nan": ("one", {"shift": put(np.nan)}, "shift is nan"),
     "wide shift": ("one", {"shift": lambda s: np.zeros(4)}, "n_features is 4"),
     "moments nan": ("one", {"moments": put(np.nan)}, "moments is nan"),
-    "moments": ("one", {"moments": lambda m: m + 1e3}, "gram is less than the products"),
+    "moments": ("one", {"moments": lambda m: m + 1e3}, "gram cannot be sums of products"),
     "not symmetric": ("one", {"gram": put(1e6, 1)}, "gram is not symmetric"),
-    "not positive": ("one", {"gram": lambda g: -g}, "gram is less than the products"),
+    "not positive": ("one", {"gram": lambda g: -g}, "gram cannot be sums of products"),
     "gram inf": ("one", {"gram": put(np.inf)}, "gram is inf"),
-    "gram of means": ("one", {"gram_equal": lambda g: -g}, "gram_equal is less than"),
+    "gram of means": ("one", {"gram_equal": lambda g: -g}, "gram_equal cannot be sums"),
     "other gram": ("one", {"gram": lambda g: g * 2}, "domain_grams and gram do not agree"),
     "other equal": ("one", {"gram_equal": lambda g: g * 2}, "domain_grams and gram_equal"),
     "no gram of means": ("one", {"gram_equal": None}, "gram_equal is missing"),
@@ -121,6 +123,16 @@ FORGED = {
     "limits": ("plan", {"limits": lambda v: v[:, ::-1].copy()}, "limits are not in ascending"),
     "pooled": ("plan", {"pooled": put(-1.0)}, "pooled is -1"),
     "coef": ("plan", {"coef": put(np.nan)}, "coef is nan"),
+    "statistics nan": ("moments", {"batch_means": put(np.nan)}, "batch_means is nan"),
+    "far target": ("moments", {"targets": put(1e9)}, "targets is 1e+09"),
+    "sizes": ("moments", {"batch_means": lambda v: v[:, 1:].copy()}, "batch_means has the shape"),
+    "other covariance": ("moments", {"batch_covariances": put(1.0, 1)}, "batch_covariances is not"),
+    "covariance": ("moments", {"batch_covariances": lambda v: -v}, "batch_covariances cannot be"),
+    "no targets": ("moments", {"targets": None}, "targets is missing"),
+    "directions": ("batches", {"directions": put(np.inf)}, "directions is inf"),
+    "direction scale": ("batches", {"scale": put(0.0)}, "scale is 0"),
+    "no centre": ("batches", {"centre": None}, "centre is missing"),
+    "pooled nan": ("batches", {"log_pooled": put(np.nan)}, "log_pooled is nan"),
     "plan points": ("points", {"log_beta": put(np.nan)}, "log_beta is nan"),
 }
 
@@ -171,7 +183,7 @@ def test_a_domain_gram_that_is_not_positive_is_refused(files, tmp_path):
         return lower + np.array([[-1.0], [1.0]]) * 2 * lower[:1]
 
     path = forge(files["one"], tmp_path / "forged.safetensors", domain_grams=moved)
-    with pytest.raises(FileFormatError, match="domain_grams is less than the products"):
+    with pytest.raises(FileFormatError, match="domain_grams cannot be sums of products"):
         load_site(path)
 
 
@@ -292,8 +304,9 @@ def test_the_second_round_must_fit_the_first(files, rows):
         answer_plan(changed(rows, domains=np.full(len(rows), "new")), plan)
     with pytest.raises(InputError, match="the data has sums of no features"):
         answer_plan(changed(rows, features=None), plan)
-    with pytest.raises(InputError, match="is for 3 features"):
-        answer_plan(changed(rows, features=rows.features[:, :2]), plan)
+    for name in ("plan", "batches"):
+        with pytest.raises(InputError, match=f"{name}.safetensors is for 3 features"):
+            answer_plan(changed(rows, features=rows.features[:, :2]), load_site(files[name]))
 
 
 def test_a_second_round_of_other_rows_is_refused(files, rows):
@@ -306,6 +319,15 @@ def test_a_second_round_of_other_rows_is_refused(files, rows):
     forged = replace(answer_plan(one, plan), n_rows=np.array([61, 60]), source="forged")
     with pytest.raises(InputError, match="n_rows of forged differ"):
         combine_sites([*sums, forged, answer_plan(other, plan)], RIDGE)
+
+
+def test_moments_of_files_are_those_of_the_answers(files, rows):
+    plan = load_site(files["batches"])
+    _, one = dc.split_domains(rows, ["domain-0", "domain-1"])
+    found, expected = load_site(files["moments"]).arrays(), answer_plan(one, plan).arrays()
+    assert list(found) == list(expected)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
 
 
 def test_a_search_needs_sums_for_it(rows):

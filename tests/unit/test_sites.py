@@ -128,6 +128,39 @@ def test_a_second_round_equals_the_fit_of_pooled_rows(method, n_sites):
             assert found.standard_error_ == pytest.approx(expected.standard_error_, rel=1e-6)
 
 
+@pytest.mark.parametrize("with_features", [True, False])
+def test_batches_are_close_to_those_of_a_fit_to_pooled_rows(with_features):
+    """Batches are random: the distance is like that of two fits with different seeds."""
+    rows, _ = dc.make_multi_domain(n_domains=20, n_rows=150, n_classes=5, random_state=1)
+    if not with_features:
+        rows = dc.CalibrationData(rows.logits, labels=rows.labels, domains=rows.domains)
+    known, new = dc.split_domains(rows, ["domain-02", "domain-07", "domain-11", "domain-16"])
+    fits = [in_memory(dc.BatchTemperatureScaling(random_state=seed), known) for seed in (0, 1)]
+    found = two_rounds(split(known, 3), dc.BatchTemperatureScaling())
+    assert sorted(vars(found)) == sorted(vars(fits[0]))
+    assert found.temperature_ == pytest.approx(fits[0].temperature_, rel=1e-9)
+    log_t = [np.log(temperatures(fit, new)) for fit in (found, *fits)]
+    assert np.abs(log_t[0] - log_t[1]).max() < 0.05
+    assert np.ptp(log_t[1]) > 0.3  # the temperatures of the new domains differ by more than that
+    for size in (1, 100):
+        errors = [fit.batch_errors_.set_index("n_rows")["error"][size] for fit in (found, *fits)]
+        assert errors[0] == pytest.approx(errors[1], rel=0.3)
+    np.testing.assert_allclose(found.batch_map_.reach, fits[0].batch_map_.reach, rtol=0.4)
+    # The domains decide what is drawn, not the sites that they are in.
+    other = two_rounds(split(known, 1), dc.BatchTemperatureScaling())
+    np.testing.assert_allclose(temperatures(other, new), temperatures(found, new), rtol=1e-9)
+
+
+def test_batches_of_few_domains_get_the_pooled_temperature_in_one_round():
+    rows = pooled_rows(0, n_domains=2)
+    with pytest.warns(SmallDomainWarning, match="2 domains can be used"):
+        found = combine_sites(sums_of(split(rows, 2)), dc.BatchTemperatureScaling())
+    expected = in_memory(dc.BatchTemperatureScaling(), rows)
+    require_same_fit(found, expected, rows)
+    with pytest.raises(InputError, match="needs no second round"):
+        plan_second_round(sums_of([rows]), dc.BatchTemperatureScaling())
+
+
 def test_ridge_of_one_domain_takes_the_smallest_penalty_without_a_second_round():
     rows = pooled_rows(0, n_domains=1)
     calibrator = TWO_ROUNDS["ridge"]
@@ -168,6 +201,11 @@ def test_a_store_that_is_read_in_blocks_gives_the_sums_of_rows_in_memory(tmp_pat
     np.testing.assert_allclose(
         answer_plan(store, plan).nll_sums, answer_plan(rows, plan).nll_sums, rtol=1e-10
     )
+    plan = plan_second_round([expected], dc.BatchTemperatureScaling())
+    np.testing.assert_allclose(
+        answer_plan(store, plan).moments.batch_means, answer_plan(rows, plan).moments.batch_means,
+        rtol=1e-8, atol=1e-8,
+    )  # fmt: skip
 
 
 def test_domains_without_a_temperature_are_left_out_as_in_memory():
@@ -282,13 +320,16 @@ def test_files_and_objects_give_the_same_model(tmp_path):
 def test_no_value_of_a_single_row_is_in_the_files():
     rows = pooled_rows(10, n_rows=60)
     sums = summarize_site(rows, search=True)
-    plan = plan_second_round([sums], TWO_ROUNDS["ridge"])
+    plans = [
+        plan_second_round([sums], method)
+        for method in (TWO_ROUNDS["ridge"], TWO_ROUNDS["ts"], dc.BatchTemperatureScaling())
+    ]
     shifted = rows.logits - rows.logits.max(axis=1, keepdims=True)
     probabilities = np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
     single = np.concatenate(
         [a.ravel() for a in (rows.logits, rows.features, probabilities, probabilities.max(axis=1))]
     )
-    for arrays in (sums.arrays(), answer_plan(rows, plan).arrays()):
+    for arrays in (sums.arrays(), *(answer_plan(rows, plan).arrays() for plan in plans)):
         for name, values in arrays.items():
             assert len(rows) not in values.shape, name
             if values.dtype.kind == "f":

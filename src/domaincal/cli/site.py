@@ -139,7 +139,7 @@ def summarize(
 )  # fmt: skip
 @click.option(
     "--method", default="md-ts", show_default=True,
-    help="Method to fit: md-ts with the head ols or ridge, ts, or domain-ts.",
+    help="Method to fit: md-ts with the head ols or ridge, batch, ts, or domain-ts.",
 )  # fmt: skip
 @force_option
 @json_option
@@ -153,9 +153,9 @@ def combine(
 ) -> None:
     """Fit a calibrator to the sums of all sites, in any order.
 
-    md-ts with the head ols, or ridge with alpha, needs one round. ts, domain-ts and ridge without
-    alpha need a second one: write a plan, let every site answer it (summarize --given), and give
-    the files of both rounds.
+    md-ts with the head ols, or ridge with alpha, needs one round. ts, domain-ts, batch and ridge
+    without alpha need a second one: write a plan, let every site answer it (summarize --given), and
+    give the files of both rounds.
 
     \b
     Examples:

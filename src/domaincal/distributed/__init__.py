@@ -12,8 +12,9 @@ Examples
 
 from __future__ import annotations
 
-from domaincal.distributed.site_models import combine_sites, load_site, plan_second_round
+from domaincal.distributed.site_models import combine_sites, plan_second_round
 from domaincal.distributed.site_plan import SiteAnswers, SitePlan, answer_plan
+from domaincal.distributed.site_rounds import load_site
 from domaincal.distributed.site_summary import summarize_site
 from domaincal.distributed.site_sums import SiteSums
 

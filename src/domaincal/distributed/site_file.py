@@ -272,9 +272,9 @@ def _check_features(features: FeatureSums, sums: SiteSums) -> None:
     of_domains = features.moments / n[:, None]
     for name, share in (("gram", n), ("gram_equal", np.ones(len(n)))):
         matrix = getattr(features, name)
-        _check_symmetric(matrix, name)
+        check_symmetric(matrix, name)
         # Sums of products are at least those of the means of the domains.
-        _check_positive(matrix - (of_domains.T * share) @ of_domains, np.trace(matrix), name)
+        check_positive(matrix - (of_domains.T * share) @ of_domains, np.trace(matrix), name)
     lower = features.domain_grams
     if lower is None:
         return
@@ -287,21 +287,22 @@ def _check_features(features: FeatureSums, sums: SiteSums) -> None:
     for k in np.flatnonzero(used):
         matrix = unpacked(lower[k])
         rest = matrix - n[k] * np.outer(of_domains[k], of_domains[k])
-        _check_positive(rest, np.trace(matrix), "domain_grams")
+        check_positive(rest, np.trace(matrix), "domain_grams")
 
 
-def _check_symmetric(matrix: FloatArray, name: str) -> None:
+def check_symmetric(matrix: FloatArray, name: str) -> None:
+    """Raise ValueError unless the matrix is symmetric within rounding."""
     size = np.abs(matrix).max()
     require(bool(np.abs(matrix - matrix.T).max() <= _ROUNDING * size), f"{name} is not symmetric")
 
 
-def _check_positive(matrix: FloatArray, trace: float, name: str) -> None:
+def check_positive(matrix: FloatArray, trace: float, name: str) -> None:
     """Raise ValueError unless the matrix is positive semidefinite within rounding."""
     shifted = matrix + _ROUNDING * max(trace, np.finfo(np.float64).tiny) * np.eye(len(matrix))
     try:
         scipy.linalg.cholesky(shifted, lower=True, check_finite=False)
     except np.linalg.LinAlgError as error:
-        raise ValueError(f"{name} is less than the products of the moments") from error
+        raise ValueError(f"{name} cannot be sums of products of rows") from error
 
 
 def _require_equal(found: FloatArray, expected: FloatArray, problem: str) -> None:

@@ -3,17 +3,20 @@
 # Short signatures in help(): annotations stay text.
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
 from domaincal._typing import FloatArray
+from domaincal.calibrators.batch.batch_temperature import (
+    MINIMUM_DOMAINS,
+    BatchTemperatureScaling,
+    warn_of_few_domains,
+)
+from domaincal.calibrators.batch.batch_training import constant_map, error_table
 from domaincal.calibrators.domain_calibrator import (
     DomainFit,
     warn_of_unused_domains,
@@ -23,75 +26,24 @@ from domaincal.calibrators.head_warnings import warn_of_no_domain
 from domaincal.calibrators.heads import empty_search
 from domaincal.calibrators.multi_domain import MultiDomainTemperatureScaling
 from domaincal.calibrators.temperature import TemperatureScaling, warn_of_bound
+from domaincal.distributed.site_batches import BatchMoments, fit_batches, plan_batches
 from domaincal.distributed.site_curves import add_curves, fit_from_curve, points_near
-from domaincal.distributed.site_file import (
-    ANSWERS,
-    PLAN,
-    decode_sums,
-    read_site_file,
-)
-from domaincal.distributed.site_merge import digest_of, merge_sites, require_same_columns
-from domaincal.distributed.site_plan import SiteAnswers, SitePlan, decode_answers, decode_plan
+from domaincal.distributed.site_plan import SitePlan
+from domaincal.distributed.site_rounds import Rounds, Site, load_rounds
 from domaincal.distributed.site_search import best_penalty, search_plan
 from domaincal.distributed.site_sums import SiteSums, pooled_scale
 from domaincal.errors import InputError
 from domaincal.statistics import LeastSquares, LinearMap, TemperatureFit
 from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
-#: Sums or answers of a site, or the file of either.
-Site: TypeAlias = SiteSums | SiteAnswers | str | os.PathLike[str]
-
-_SECOND_ROUND = (
-    "{what} needs a second round: write a plan with plan_second_round() (domaincal site combine "
-    "--plan), let every site answer it with answer_plan() (domaincal site summarize --given), and "
-    "give the files of both rounds."
+_NO_SECOND_ROUND = "{what!r} needs no second round; combine the sums of the first round."
+#: Calibrators that sums are enough for.
+_KINDS = (
+    MultiDomainTemperatureScaling,
+    BatchTemperatureScaling,
+    TemperatureScaling,
+    DomainTemperatureScaling,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class _Rounds:
-    """Checked files of both rounds: the sums of each site, and the answers in the same order."""
-
-    sites: list[SiteSums]
-    answers: list[SiteAnswers]
-
-    def merged(self) -> SiteSums:
-        return merge_sites(self.sites)
-
-    def identity(self, calibrator: Any) -> str:
-        """Digest of the sums of the first round and of the method."""
-        digests = sorted(map(digest_of, self.sites))
-        method = f"{type(calibrator).__name__} {sorted(calibrator.get_params().items())!r}"
-        return hashlib.sha256("\n".join([method, *digests]).encode()).hexdigest()
-
-
-def load_site(path: str | os.PathLike[str]) -> SiteSums | SiteAnswers | SitePlan:
-    """Load a file that a site, or :func:`plan_second_round`, has written; its content is checked.
-
-    Parameters
-    ----------
-    path : path of a ``.safetensors`` file
-
-    Returns
-    -------
-    SiteSums, SiteAnswers or SitePlan
-
-    Examples
-    --------
-    >>> import tempfile, domaincal as dc
-    >>> from domaincal.distributed import load_site, summarize_site
-    >>> data, _ = dc.make_multi_domain(n_domains=3, n_rows=100, random_state=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     summarize_site(data).save(folder + "/site.safetensors")
-    ...     load_site(folder + "/site.safetensors").n_rows.tolist()
-    [100, 100, 100]
-    """
-    header, tensors = read_site_file(path)
-    if header["content"] == PLAN:
-        return decode_plan(header, tensors, path)
-    if header["content"] == ANSWERS:
-        return decode_answers(header, tensors, path)
-    return decode_sums(header, tensors, path)
 
 
 def combine_sites(sites: Sequence[Site], calibrator: Any) -> Any:
@@ -101,8 +53,10 @@ def combine_sites(sites: Sequence[Site], calibrator: Any) -> Any:
     ----------
     sites : list of SiteSums and SiteAnswers, or of paths of their files
         Sums of each site, in any order. With a second round, also the answers of each site.
-    calibrator : MultiDomainTemperatureScaling, TemperatureScaling or DomainTemperatureScaling
-        Unfitted calibrator. MD-TS must have the head "ols" or "ridge".
+    calibrator : calibrator
+        Unfitted :class:`MultiDomainTemperatureScaling` with the head "ols" or "ridge",
+        :class:`TemperatureScaling`, :class:`DomainTemperatureScaling` or
+        :class:`BatchTemperatureScaling`.
 
     Returns
     -------
@@ -120,17 +74,19 @@ def combine_sites(sites: Sequence[Site], calibrator: Any) -> Any:
     6
     """
     fitted = _checked_calibrator(calibrator)
-    rounds = _load_rounds(sites)
+    rounds = load_rounds(sites)
     sums = rounds.merged()
     if isinstance(fitted, MultiDomainTemperatureScaling):
         _require_features(fitted, sums)
         if needs_search(fitted, sums):
-            _require_answers(rounds, fitted, "ridge without alpha")
+            rounds.require_answers(fitted, "ridge without alpha")
         domains = _domain_fit(sums, _pooled(sums))
         _store_head(fitted, rounds, sums, domains)
+    elif isinstance(fitted, BatchTemperatureScaling):
+        _store_batches(fitted, rounds, sums)
     else:
         name = type(fitted).__name__
-        _require_answers(rounds, fitted, name)
+        rounds.require_answers(fitted, name)
         curves = [answer.curve for answer in rounds.answers if answer.curve is not None]
         curve = add_curves(curves)
         pooled = fit_from_curve(
@@ -153,8 +109,9 @@ def combine_sites(sites: Sequence[Site], calibrator: Any) -> Any:
 def plan_second_round(sites: Sequence[Site], calibrator: Any) -> SitePlan:
     """What a second round must ask of the sites, for methods that need one.
 
-    These are :class:`TemperatureScaling`, :class:`DomainTemperatureScaling`, and MD-TS with the
-    head "ridge" without ``alpha``, whose sites must have been summarized with ``search=True``.
+    These are :class:`TemperatureScaling`, :class:`DomainTemperatureScaling`,
+    :class:`BatchTemperatureScaling`, and MD-TS with the head "ridge" without ``alpha``, whose sites
+    must have been summarized with ``search=True``.
 
     Parameters
     ----------
@@ -178,19 +135,24 @@ def plan_second_round(sites: Sequence[Site], calibrator: Any) -> SitePlan:
     (5, 9, 16)
     """
     fitted = _checked_calibrator(calibrator)
-    rounds = _load_rounds(sites)
+    rounds = load_rounds(sites)
     if rounds.answers:
         raise InputError(
             f"{rounds.answers[0].source} is of the second round; give the sums of the first round."
         )
     sums, identity = rounds.merged(), rounds.identity(fitted)
+    if isinstance(fitted, BatchTemperatureScaling):
+        if sums.used.sum() < MINIMUM_DOMAINS:
+            raise InputError(_NO_SECOND_ROUND.format(what=fitted))
+        log_pooled = float(np.log(_pooled(sums).temperature[0]))
+        return SitePlan(sums.rows, identity, batches=plan_batches(fitted, sums, log_pooled))
     if not isinstance(fitted, MultiDomainTemperatureScaling):
         pooled = _pooled(sums)
         points = points_near(-float(np.log(pooled.temperature[0])))
         return SitePlan(sums.rows, identity, points)
     _require_features(fitted, sums)
     if not needs_search(fitted, sums):
-        raise InputError(f"{fitted!r} needs no second round; combine the sums of the first round.")
+        raise InputError(_NO_SECOND_ROUND.format(what=fitted))
     _require_search_sums(rounds.sites)
     domains = _domain_fit(sums, _pooled(sums), warn=False)
     return SitePlan(sums.rows, identity, search=search_plan(fitted, sums, domains))
@@ -203,11 +165,10 @@ def needs_search(calibrator: MultiDomainTemperatureScaling, sums: SiteSums) -> b
 
 def _checked_calibrator(calibrator: Any) -> Any:
     """Clone of a calibrator that sums are enough for."""
-    kinds = (MultiDomainTemperatureScaling, TemperatureScaling, DomainTemperatureScaling)
-    if type(calibrator) not in kinds:
+    if type(calibrator) not in _KINDS:
         raise InputError(
             f"{type(calibrator).__name__} cannot be fitted to sums of sites; use "
-            "MultiDomainTemperatureScaling, TemperatureScaling or DomainTemperatureScaling."
+            f"{', '.join(kind.__name__ for kind in _KINDS[:-1])} or {_KINDS[-1].__name__}."
         )
     calibrator._check_parameters()
     if isinstance(calibrator, MultiDomainTemperatureScaling) and calibrator.head not in (
@@ -219,74 +180,6 @@ def _checked_calibrator(calibrator: Any) -> Any:
             "'ridge'."
         )
     return clone(calibrator)
-
-
-def _load_rounds(sites: Sequence[Site]) -> _Rounds:
-    """Sums and answers of the sites, loaded from their files and matched."""
-    if isinstance(sites, str | os.PathLike) or not len(sites):
-        raise InputError("sites must be a list of at least one file or summary of a site.")
-    loaded: list[Any] = []
-    for k, site in enumerate(sites):
-        if isinstance(site, SiteSums | SiteAnswers):
-            named = {**vars(site), "source": f"site {k + 1}"}
-            loaded.append(type(site)(**named) if site.source == "the site" else site)
-        elif isinstance(site, SitePlan):
-            loaded.append(site)
-        elif isinstance(site, str | os.PathLike):
-            loaded.append(load_site(site))
-        else:
-            raise InputError(
-                f"sites holds a {type(site).__name__}; give the results of summarize_site, or "
-                "paths of their files."
-            )
-    for one in loaded:
-        if isinstance(one, SitePlan):
-            raise InputError(
-                f"{one.source} is the plan of a second round, not sums of a site; leave it out."
-            )
-    sums = [one for one in loaded if isinstance(one, SiteSums)]
-    answers = [one for one in loaded if isinstance(one, SiteAnswers)]
-    if not sums:
-        raise InputError(
-            f"{answers[0].source} is of the second round; give the sums of the first round as well."
-        )
-    return _Rounds(sums, answers)
-
-
-def _require_answers(rounds: _Rounds, calibrator: Any, what: str) -> None:
-    """Raise InputError unless each site has answered the plan of this method."""
-    if not rounds.answers:
-        raise InputError(_SECOND_ROUND.format(what=what))
-    identity = rounds.identity(calibrator)
-    by_data: dict[str, SiteAnswers] = {}
-    for answer in rounds.answers:
-        if answer.identity != identity:
-            raise InputError(
-                f"{answer.source} answers another plan: that of another method, other parameters, "
-                "or other files of the first round; answer the plan of these."
-            )
-        before = by_data.setdefault(_key(answer), answer)
-        if before is not answer:
-            raise InputError(
-                f"{before.source} and {answer.source} hold the answers of the same site; leave one "
-                "of them out."
-            )
-    for site in rounds.sites:
-        found = by_data.pop(_key(site), None)
-        if found is None:
-            raise InputError(
-                f"{site.source} has no answers of the second round; give those of the same data "
-                f"({site.rows.fingerprint})."
-            )
-        if not np.array_equal(found.n_rows, site.n_rows):
-            raise InputError(f"n_rows of {found.source} differ from those of {site.source}.")
-        require_same_columns(site.rows, found.rows, site.source, found.source)
-    for answer in by_data.values():
-        raise InputError(f"{answer.source} answers for a site whose sums are not given.")
-
-
-def _key(site: SiteSums | SiteAnswers) -> str:
-    return f"{site.rows.fingerprint} {site.rows.domains.tolist()!r}"
 
 
 def _require_features(calibrator: MultiDomainTemperatureScaling, sums: SiteSums) -> None:
@@ -332,7 +225,7 @@ def _domain_fit(sums: SiteSums, pooled: TemperatureFit, *, warn: bool = True) ->
 
 
 def _store_head(
-    fitted: MultiDomainTemperatureScaling, rounds: _Rounds, sums: SiteSums, domains: DomainFit
+    fitted: MultiDomainTemperatureScaling, rounds: Rounds, sums: SiteSums, domains: DomainFit
 ) -> None:
     """Solve the head, and set all learned attributes of MD-TS."""
     assert sums.features is not None
@@ -371,7 +264,40 @@ def _store_head(
     fitted._temperature_target = target
 
 
-def _nll(rounds: _Rounds, sums: SiteSums) -> FloatArray | None:
+def _store_batches(fitted: BatchTemperatureScaling, rounds: Rounds, sums: SiteSums) -> None:
+    """Fit the map of batches, and set all learned attributes."""
+    pooled = _pooled(sums)
+    domains = _domain_fit(sums, pooled)
+    log_pooled = float(np.log(pooled.temperature[0]))
+    fitted._store_domains(domains)
+    fitted._single_rows = fitted.batch == "row"
+    features = sums.features if sums.rows.features == "given" else None
+    fitted._n_features = 0 if features is None else len(features.shift)
+    fitted.feature_columns_ = None if features is None else sums.rows.feature_names
+    if domains.used.sum() < MINIMUM_DOMAINS:
+        warn_of_few_domains(int(domains.used.sum()), fitted.temperature_)
+        fitted.feature_directions_ = None
+        fitted.batch_map_ = constant_map(log_pooled)
+        fitted.batch_errors_ = error_table(fitted.batch_map_, np.nan)
+        return
+    rounds.require_answers(fitted, "BatchTemperatureScaling")
+    fitted.feature_directions_ = plan_batches(fitted, sums, log_pooled).directions
+    fitted.batch_map_, fitted.batch_errors_ = fit_batches(
+        sums, domains.used, _joined_moments(rounds), log_pooled
+    )
+
+
+def _joined_moments(rounds: Rounds) -> BatchMoments:
+    """Moments of all domains in their order."""
+    found = [answer for answer in rounds.answers if answer.moments is not None]
+    order = np.argsort(np.concatenate([answer.rows.domains for answer in found]), kind="stable")
+    names = ("profiles", "targets", "batch_means", "batch_covariances")
+    return BatchMoments(
+        *(np.concatenate([getattr(a.moments, name) for a in found])[order] for name in names)
+    )
+
+
+def _nll(rounds: Rounds, sums: SiteSums) -> FloatArray | None:
     """Mean NLL of each domain under each candidate, from the answers of all sites."""
     if not rounds.answers:
         return None

@@ -14,21 +14,34 @@ import pandas as pd
 from domaincal._files import decoding
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
-from domaincal.calibrators.files.learned_checks import Check, array, require, target_name, text
+from domaincal.calibrators.batch.batch_map import LARGEST_VALUE, FeatureDirections
+from domaincal.calibrators.batch.batch_training import BATCHES
+from domaincal.calibrators.files.learned_checks import (
+    Check,
+    array,
+    count,
+    require,
+    target_name,
+    text,
+)
+from domaincal.calibrators.heads import LARGEST_FEATURE
 from domaincal.calibrators.held_out_domains import mean_nll_of_maps
 from domaincal.calibrators.temperature_target import TEMPERATURE_RANGE, TemperatureTarget
+from domaincal.distributed.site_batches import BatchMoments, BatchPlan, answer_batches
 from domaincal.distributed.site_curves import COLUMNS, SlopeCurve
 from domaincal.distributed.site_file import (
     ANSWERS,
     PLAN,
     check_arrays,
     check_curve,
+    check_positive,
+    check_symmetric,
     decode_rows,
     encode_rows,
     write_site_file,
 )
 from domaincal.distributed.site_merge import require_same_columns
-from domaincal.distributed.site_summary import MIN_ROWS, check_min_rows, check_site
+from domaincal.distributed.site_summary import MIN_ROWS, CheckedSite, check_min_rows, check_site
 from domaincal.distributed.site_sums import SiteRows, contents_of
 from domaincal.errors import InputError
 from domaincal.statistics import LinearMap
@@ -89,6 +102,8 @@ class SitePlan:
         Temperatures at which slopes are wanted.
     search : SearchPlan or None
         Candidates whose log loss is wanted.
+    batches : BatchPlan or None
+        What is needed to draw batches whose statistics are wanted.
 
     Examples
     --------
@@ -107,6 +122,7 @@ class SitePlan:
     identity: str
     log_beta: FloatArray | None = None
     search: SearchPlan | None = None
+    batches: BatchPlan | None = None
     source: str = "the plan"
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -119,6 +135,14 @@ class SitePlan:
             header["target"] = self.search.target
             names = ("folds", "coef", "intercept", "limits", "pooled")
             arrays |= {name: getattr(self.search, name) for name in names}
+        if self.batches is not None:
+            header["seed"] = self.batches.seed
+            arrays["log_pooled"] = np.array([self.batches.log_pooled])
+            directions = self.batches.directions
+            if directions is not None:
+                arrays["centre"] = directions.mean
+                arrays["scale"] = np.array([directions.scale])
+                arrays["directions"] = directions.directions
         write_site_file(path, PLAN, header, arrays)
 
 
@@ -137,6 +161,8 @@ class SiteAnswers:
     nll_sums : array, shape (n_candidates + 1, n_domains), or None
         NLL of each domain under each candidate, and under one temperature; 0 for domains that are
         not used.
+    moments : BatchMoments or None
+        Means and covariances of the statistics of random batches.
     """
 
     rows: SiteRows
@@ -144,6 +170,7 @@ class SiteAnswers:
     n_rows: Array
     curve: SlopeCurve | None = None
     nll_sums: FloatArray | None = None
+    moments: BatchMoments | None = None
     source: str = "the site"
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -158,6 +185,8 @@ class SiteAnswers:
             found |= {"log_beta": self.curve.log_beta, "curve": self.curve.sums}
         if self.nll_sums is not None:
             found["nll_sums"] = self.nll_sums
+        if self.moments is not None:
+            found |= {name: getattr(self.moments, name) for name in _MOMENTS}
         return found
 
     def contents(self) -> pd.DataFrame:
@@ -213,22 +242,34 @@ def answer_plan(data: Any, plan: SitePlan, *, min_rows: int = MIN_ROWS) -> SiteA
             "give the data of the first round."
         )
     n_rows = site.n_rows.astype(np.int64)
+    if plan.batches is not None:
+        directions = plan.batches.directions
+        _require_width(site, None if directions is None else len(directions.mean), plan.source)
+        moments = answer_batches(site, plan.batches)
+        return SiteAnswers(about, plan.identity, n_rows, moments=moments)
     if plan.search is None:
         assert plan.log_beta is not None
         curve = SlopeCurve.from_rows(site.labelled, plan.log_beta).total()
         return SiteAnswers(about, plan.identity, n_rows, curve)
     search, x = plan.search, site.features
-    if x is None or x.shape[1] != search.coef.shape[2]:
-        raise InputError(
-            f"{plan.source} is for {search.coef.shape[2]} features, which the data do not have; "
-            "give the data of the first round."
-        )
+    _require_width(site, search.coef.shape[2], plan.source)
+    assert x is not None
     folds = search.folds[[number[name] for name in about.domains.tolist()]]
     nll = mean_nll_of_maps(site.labelled, x, folds, search.maps(), search.targets(), search.pooled)
     if not np.isfinite(nll[:, folds >= 0]).all():
         raise non_finite_features_error(x)
     sums = np.where(folds >= 0, nll * site.n_rows, 0.0)
     return SiteAnswers(about, plan.identity, n_rows, nll_sums=sums)
+
+
+def _require_width(site: CheckedSite, n_features: int | None, plan: str) -> None:
+    """Raise InputError unless the data have the features of the plan."""
+    if n_features is None or (site.features is not None and site.features.shape[1] == n_features):
+        return
+    raise InputError(
+        f"{plan} is for {n_features} features, which the data do not have; give the data of the "
+        "first round."
+    )
 
 
 def decode_plan(
@@ -239,6 +280,9 @@ def decode_plan(
         rows = decode_rows(header)
         text(header["identity"], {})
         sizes = {"n_domains": len(rows.domains), "n_limits": 2}
+        if "log_pooled" in tensors:
+            batches = _decode_batches(header, tensors)
+            return SitePlan(rows, header["identity"], batches=batches, source=str(path))
         if "folds" not in tensors:
             check_arrays(tensors, {"log_beta": _POINTS}, sizes)
             return SitePlan(rows, header["identity"], tensors["log_beta"], source=str(path))
@@ -267,7 +311,18 @@ def decode_answers(
             nll_sums = array("n_scored", "n_domains", low=0.0)
             check_arrays(tensors, {"n_rows": n_rows, "nll_sums": nll_sums}, sizes)
             return SiteAnswers(
-                rows, header["identity"], tensors["n_rows"], None, tensors["nll_sums"], str(path)
+                rows, header["identity"], tensors["n_rows"], nll_sums=tensors["nll_sums"],
+                source=str(path),
+            )  # fmt: skip
+        if "profiles" in tensors:
+            sizes["n_sizes"] = len(BATCHES)
+            check_arrays(tensors, {"n_rows": n_rows, **_MOMENTS}, sizes)
+            for matrix in tensors["batch_covariances"].reshape(-1, *2 * [sizes["n_statistics"]]):
+                check_symmetric(matrix, "batch_covariances")
+                check_positive(matrix, np.trace(matrix), "batch_covariances")
+            moments = BatchMoments(*(tensors[name] for name in _MOMENTS))
+            return SiteAnswers(
+                rows, header["identity"], tensors["n_rows"], moments=moments, source=str(path)
             )
         checks = {"n_rows": n_rows, "log_beta": _POINTS, "curve": array("n_points", "n_sums")}
         check_arrays(tensors, checks, sizes)
@@ -276,6 +331,33 @@ def decode_answers(
         return SiteAnswers(rows, header["identity"], tensors["n_rows"], curve, source=str(path))
 
 
+def _decode_batches(header: Mapping[str, Any], tensors: dict[str, Array]) -> BatchPlan:
+    """Plan of batches; raises ValueError for contents that no plan can have."""
+    sizes: dict[str, int] = {"one": 1}
+    count()(header["seed"], {})
+    if len(tensors) == 1:
+        check_arrays(tensors, {"log_pooled": _LOG_POOLED}, sizes)
+        return BatchPlan(float(tensors["log_pooled"][0]), header["seed"], None)
+    check_arrays(tensors, _DIRECTIONS, sizes)
+    directions = FeatureDirections(
+        tensors["centre"], float(tensors["scale"][0]), tensors["directions"]
+    )
+    return BatchPlan(float(tensors["log_pooled"][0]), header["seed"], directions)
+
+
+_LOG_POOLED = array("one", low=-500.0, high=500.0)
+_DIRECTIONS: dict[str, Check] = {
+    "log_pooled": _LOG_POOLED,
+    "centre": array("n_features", low=-LARGEST_FEATURE, high=LARGEST_FEATURE),
+    "scale": array("one", low=np.finfo(np.float64).tiny),
+    "directions": array("n_features", "n_directions", low=-LARGEST_VALUE, high=LARGEST_VALUE),
+}
+_MOMENTS: dict[str, Check] = {
+    "profiles": array("n_domains", "n_statistics"),
+    "targets": array("n_domains", low=-500.0, high=500.0),
+    "batch_means": array("n_domains", "n_sizes", "n_statistics"),
+    "batch_covariances": array("n_domains", "n_sizes", "n_statistics", "n_statistics"),
+}
 _POINTS = array("n_points", low=-500.0, high=500.0, ascending=True)
 _SEARCH: dict[str, Check] = {
     "coef": array("n_folds", "n_candidates", "n_features"),

@@ -36,6 +36,10 @@ MEANINGS = {
     "gram": "sums of the products of two features, over all rows",
     "gram_equal": "the same, with equal weight for each domain",
     "domain_grams": "sums of the products of two features, for each domain",
+    "profiles": "mean statistics of the logits and features of each domain",
+    "targets": "log temperature at which confidence and accuracy of a domain agree",
+    "batch_means": "mean statistics of random batches of 1 to 1000 rows of each domain",
+    "batch_covariances": "covariances of these statistics over the batches",
     "nll_sums": "log loss of each domain under each candidate of the search",
 }
 
