@@ -12,7 +12,6 @@ from domaincal.cli.column_options import column_options
 from domaincal.cli.method_options import METHODS_HELP
 from domaincal.cli.options import (
     DATA_HELP,
-    InputData,
     data_argument,
     force_option,
     json_option,
@@ -94,8 +93,8 @@ def summarize(
 ) -> None:
     """Write sums over the rows of DATA, and print what leaves the building.
 
-    DATA needs labels and domains, and features for md-ts. A domain lies in one site. A store is
-    read in blocks.
+    DATA needs labels and domains, and features for md-ts. A domain lies in one site. Stores and
+    large files are read in blocks.
 
     \b
     Examples:
@@ -104,8 +103,8 @@ def summarize(
       domaincal site summarize north.npz --shift mean.npy -o north.safetensors
       domaincal site summarize north.npz --given plan.safetensors -o north-2.safetensors
     """
-    from domaincal.cli.console import working
-    from domaincal.cli.options import claimed
+    from domaincal.cli.console import reading
+    from domaincal.cli.options import claimed, opened_input
     from domaincal.distributed import answer_plan, summarize_site
     from domaincal.distributed.site_summary import load_shift
     from domaincal.errors import InputError
@@ -113,19 +112,23 @@ def summarize(
     _check_options(shift, sorted_logits, search, given)
     if output.suffix != ".safetensors":
         raise InputError(f"{output} must end in .safetensors, the format of files of sites.")
-    with claimed(output, force=force):
-        plan = None if given is None else _load_plan(given)
-        subtracted = load_shift(shift)
-        source = _read_rows(data, columns, max_memory)
-        found: SiteSums | SiteAnswers
-        with working(f"summing {data}"):
+    plan = None if given is None else _load_plan(given)
+    subtracted = load_shift(shift)
+    found: SiteSums | SiteAnswers
+    with (
+        claimed(output, force=force),
+        opened_input(data, columns, max_memory=max_memory) as source,
+    ):
+        for array in ("labels", "domains"):
+            source.require(array, needed_by="site summarize")
+        with reading(f"summing {data}", source.data) as rows:
             if plan is None:
                 found = summarize_site(
-                    source.data, shift=subtracted, min_rows=min_rows, search=search,
+                    rows, shift=subtracted, min_rows=min_rows, search=search,
                     features="logits" if sorted_logits else None,
                 )  # fmt: skip
             else:
-                found = answer_plan(source.data, plan, min_rows=min_rows)
+                found = answer_plan(rows, plan, min_rows=min_rows)
         replace(found, rows=replace(found.rows, floor=source.floor)).save(output)
     _print_contents(found, output, as_json=as_json)
 
@@ -204,21 +207,6 @@ def _load_plan(path: Path) -> Any:
     if not isinstance(plan, SitePlan):
         raise InputError(f"{path} is no plan; give the file of domaincal site combine --plan.")
     return plan
-
-
-def _read_rows(data: Path, columns: ColumnChoice, max_memory: int | None) -> InputData:
-    """Rows of a data file; those of a store are read in blocks."""
-    from domaincal.cli.options import read_input
-    from domaincal.io import Store
-
-    if columns.is_default() and (data / "meta.json").is_file():
-        rows: Any = Store(data).rows()
-        source = InputData(data, rows, (), None)
-    else:
-        source = read_input(data, columns, max_memory=max_memory)
-    for array in ("labels", "domains"):
-        source.require(array, needed_by="site summarize")
-    return source
 
 
 def _combined(files: tuple[Path, ...], calibrator: Any, output: Path) -> tuple[Any, float | None]:

@@ -12,7 +12,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,8 @@ from domaincal.calibrators.batch.batch_map import (
     BatchMap,
     FeatureDirections,
 )
-from domaincal.calibrators.batch.batch_rows import domain_profiles, domain_rows, domain_values
+from domaincal.calibrators.batch.batch_rows import domain_rows, domain_values
+from domaincal.calibrators.batch.batch_sample import sample_for_batches
 from domaincal.calibrators.batch.batch_temperature import REACH, BatchTemperatureScaling
 from domaincal.calibrators.batch.batch_training import (
     BATCHES,
@@ -41,6 +42,7 @@ from domaincal.calibrators.batch.batch_training import (
     standard_error,
     statistics_sets,
 )
+from domaincal.calibrators.inputs import TrainingRows
 from domaincal.distributed.site_summary import CheckedSite
 from domaincal.distributed.site_sums import SiteSums
 from domaincal.kernels.row_groups import rows_of_codes
@@ -107,39 +109,47 @@ def plan_batches(
 
 
 def answer_batches(site: CheckedSite, plan: BatchPlan) -> BatchMoments:
-    """Moments of the batches of each domain; the rows of one domain at a time are in memory."""
+    """Moments of the batches of each domain, from at most 4,096 rows of each."""
     rows, n_domains = site.labelled, len(site.about.domains)
     fit = fit_temperature(rows)
     used = (site.n_rows >= MINIMUM_ROWS) & ~fit.at_bound
+    targets = consistent_log_temperatures(
+        rows.logits, rows.labels, site.codes, np.log(fit.temperature), reach=REACH
+    )
     n_values = 0 if plan.directions is None else N_NORMS + plan.directions.directions.shape[1]
     s = len(LOGIT_STATISTICS) + n_values
     found = BatchMoments(
-        np.zeros((n_domains, s)), np.zeros(n_domains), np.zeros((n_domains, len(BATCHES), s)),
-        np.zeros((n_domains, len(BATCHES), s, s)),
+        np.zeros((n_domains, s)), np.where(used, targets, 0.0),
+        np.zeros((n_domains, len(BATCHES), s)), np.zeros((n_domains, len(BATCHES), s, s)),
     )  # fmt: skip
-    codes = site.codes[:] if is_row_array(site.codes) else site.codes
-    of_domain = rows_of_codes(codes, n_domains)
-    for k in np.flatnonzero(used):
-        own = of_domain[k]
-        z, y = rows.logits[own], rows.labels[own]
-        x = None if plan.directions is None or site.features is None else site.features[own]
-        zeros = np.zeros(len(own), np.int64)
-        chosen = domain_rows(z, zeros, np.zeros(1, np.int64), None)
-        values = domain_values(
-            z, x, chosen, beta=float(np.exp(-plan.log_pooled)), directions=plan.directions
-        )
-        found.profiles[k] = domain_profiles(values, chosen)[0]
-        log_t = np.log(fit.temperature[k : k + 1])
-        found.targets[k] = consistent_log_temperatures(z, y, zeros, log_t, reach=REACH)[0]
+    domains = np.flatnonzero(used)
+    logits, features, codes = _rows_for_batches(site, used)
+    chosen = domain_rows(logits, codes, domains, None)
+    values = domain_values(
+        logits, None if plan.directions is None else features, chosen,
+        beta=float(np.exp(-plan.log_pooled)), directions=plan.directions,
+    )  # fmt: skip
+    for k, of_domain in zip(domains, values, strict=True):
         # The name of the domain decides what is drawn, not the site that it is in.
         random = np.random.default_rng([plan.seed, _number_of(site.about.domains[k])])
-        batches = resample_batches(values, [one.weight for one in chosen], random)
-        for j, of_size in enumerate(batches):
+        batches = resample_batches([of_domain], random)
+        found.profiles[k] = batches.profiles[0]
+        for j, of_size in enumerate(batches.of_size):
             mean = of_size.statistics.mean(axis=0)
             centred = of_size.statistics - mean
             found.batch_means[k, j] = mean
             found.batch_covariances[k, j] = centred.T @ centred / len(centred)
     return found
+
+
+def _rows_for_batches(site: CheckedSite, used: Array) -> tuple[Array, Any, IntArray]:
+    """Logits, features and domains; of rows that are read in blocks, some of each domain."""
+    rows, x, codes = site.labelled, site.features, site.codes
+    if not is_row_array(codes):
+        return rows.logits, x, codes
+    given = TrainingRows(rows.logits, rows.labels, x, None, None)
+    numbers = sample_for_batches(given, cast(Array, codes), used, name="answer_plan")
+    return rows.logits[numbers], None if x is None else x[numbers], codes[numbers]
 
 
 def fit_batches(

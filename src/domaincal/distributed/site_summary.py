@@ -17,7 +17,7 @@ from domaincal._validation import (
     check_option,
     warn_of_probabilities,
 )
-from domaincal.calibrators.domain_calibrator import list_domains
+from domaincal._wording import list_domains
 from domaincal.calibrators.inputs import check_feature_names
 from domaincal.calibrators.sorted_logits import SortedLogits
 from domaincal.data import BlockedRows, CalibrationData

@@ -135,7 +135,7 @@ def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
     require_writable_format(path)
     data = data.numpy()
     try:
-        if _is_store(path):
+        if _names_store(path):
             Store(path).write(data)
         else:
             _WRITERS[suffix_of(path)](data, path)
@@ -241,7 +241,7 @@ def read_rows(
     """
     path = Path(path)
     choice = ColumnChoice() if choice is None else choice
-    _require_readable(path)
+    require_readable(path)
     raw, limit = _read_raw(path, max_memory, choice, verify=verify, keep=keep)
     data = checked(limit.path, raw, limit=limit, floor=choice.floor, check_finite=check_finite)
     limit.require(raw.peak_bytes() + work_for_row * len(data))
@@ -265,7 +265,7 @@ def is_table(path: Path) -> bool:
     return path == STDIN or (suffix_of(path) in _TABLES and not path.is_dir())
 
 
-def _require_readable(path: Path) -> None:
+def require_readable(path: Path) -> None:
     """Refuse a path that does not exist, or whose suffix is unknown."""
     if path == STDIN:
         return
@@ -296,7 +296,7 @@ def _read_raw(
     suffix = suffix_of(path)
     try:
         with decoding(path, DAMAGED):
-            if path.is_dir() and not _is_plain_folder(path):
+            if is_store(path):
                 raw = Store(path).read_raw(verify=verify, max_memory=max_memory)
                 limit = limit_of_store(path, raw, max_memory)
                 return kept_ids(chosen_arrays(raw, choice), keep), limit
@@ -329,12 +329,12 @@ def require_writable_format(path: Path, *, append: bool = False) -> None:
         raise InputError("rows are not written to standard output; give the name of a file.")
     if path.is_dir() and not (path / "meta.json").exists():
         raise InputError(f"{path} is a folder, but not a store; choose another name.")
-    if not _is_store(path) and suffix_of(path) not in _WRITERS:
+    if not _names_store(path) and suffix_of(path) not in _WRITERS:
         raise InputError(
             f"{path} has the suffix {path.suffix!r}; rows are written to {', '.join(_WRITERS)} or, "
             "without a suffix, to a store."
         )
-    if append and not _is_store(path):
+    if append and not _names_store(path):
         raise InputError(
             f"rows can be appended to a store only, not to {path}; give a name without a suffix."
         )
@@ -352,8 +352,13 @@ def require_store_name(path: Path) -> None:
         )
 
 
-def _is_store(path: Path) -> bool:
+def _names_store(path: Path) -> bool:
     return path.is_dir() or (path.suffix == "" and not path.is_file())
+
+
+def is_store(path: Path) -> bool:
+    """Whether a path that exists is read as a store."""
+    return path.is_dir() and not _is_plain_folder(path)
 
 
 def _is_plain_folder(path: Path) -> bool:
