@@ -1,6 +1,8 @@
 """Fits to the sums of sites are those of the pooled rows."""
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from domaincal.distributed import (
 )
 from domaincal.distributed.site_curves import SlopeCurve
 from domaincal.distributed.site_features import FeatureSums
+from domaincal.distributed.site_sums import MEANINGS
 from domaincal.errors import BoundaryWarning, InputError, SmallDomainWarning
 from domaincal.statistics import blocks, normal_equations
 
@@ -364,6 +367,13 @@ def test_the_contents_name_every_array_and_warn_of_wide_features():
     assert any("60 rows of a domain" in r for r in summarize_site(wide, search=True).remarks())
     one = wide.select(np.flatnonzero(wide.domain_codes[0] == 0))
     assert any("60 rows of the site" in remark for remark in summarize_site(one).remarks())
+
+
+def test_the_page_names_every_array():
+    page = (Path(__file__).parents[2] / "docs/sites.md").read_text()
+    table = page[page.index("| array | size | meaning |") : page.index("The header of the file")]
+    named = {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row[:80])}
+    assert set(MEANINGS) <= named
 
 
 def test_sums_that_do_not_belong_together_are_not_added():
