@@ -1,5 +1,6 @@
 """Fits to the sums of sites are those of the pooled rows."""
 
+import functools
 import re
 import warnings
 from pathlib import Path
@@ -62,6 +63,13 @@ def sums_of(parts, **options):
     return [summarize_site(part, **options) for part in parts]
 
 
+@functools.cache
+def rows_and_sums(seed, n_sites):
+    """Rows, and the sums of their sites, which serve all methods."""
+    rows = pooled_rows(seed)
+    return rows, sums_of(split(rows, n_sites))
+
+
 def in_memory(calibrator, rows):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -97,8 +105,8 @@ def require_same_fit(found, expected, rows, rtol=1e-8):
 @pytest.mark.parametrize("method", ONE_ROUND)
 def test_one_round_equals_the_fit_of_pooled_rows(method, n_sites):
     for seed in range(3):
-        rows = pooled_rows(seed)
-        found = combine_sites(sums_of(split(rows, n_sites)), ONE_ROUND[method])
+        rows, sums = rows_and_sums(seed, n_sites)
+        found = combine_sites(sums, ONE_ROUND[method])
         require_same_fit(found, in_memory(ONE_ROUND[method], rows), rows)
 
 
@@ -175,8 +183,7 @@ def test_ridge_of_one_domain_takes_the_smallest_penalty_without_a_second_round()
 
 
 def test_the_order_of_the_sites_changes_nothing():
-    rows = pooled_rows(1)
-    sums = sums_of(split(rows, 5))
+    _, sums = rows_and_sums(1, 5)
     first = combine_sites(sums, ONE_ROUND["log"])
     for order in ([4, 3, 2, 1, 0], [2, 0, 4, 1, 3]):
         other = combine_sites([sums[k] for k in order], ONE_ROUND["log"])

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from scipy.interpolate import KroghInterpolator
 from scipy.optimize import brentq
 
-from domaincal._typing import Array, FloatArray
+from domaincal._typing import Array, FloatArray, IntArray
+from domaincal._validation import non_finite_logits_error
 from domaincal.errors import InputError
-from domaincal.statistics import LabelledRows, TemperatureFit
-from domaincal.statistics.blocks import Workers
+from domaincal.kernels import dispatch
+from domaincal.statistics import LabelledRows, TemperatureFit, TemperatureSums
+from domaincal.statistics.blocks import Workers, row_blocks
 from domaincal.statistics.temperature_solver import TEMPERATURE_BOUNDS
 
 #: Columns of the sums at each temperature; see :class:`TemperatureSums`.
 COLUMNS = ("nll", "slope", "curvature", "squared_slope")
 NLL, SLOPE, CURVATURE, SQUARED_SLOPE = range(len(COLUMNS))
+# Number of the first of them in the sums of a kernel.
+_FIRST = [field.name for field in fields(TemperatureSums)].index(COLUMNS[0])
+# Blocks that are read have at most BLOCK_BYTES / _SMALLEST_ROW rows.
+_SMALLEST_ROW = 16
 
 # The temperatures of the first round are multiples of this step in log(1 / T), so that those of
 # several sites are the same. At the root, the interpolated slope of eight points is exact to 1e-9.
@@ -58,12 +64,28 @@ class SlopeCurve:
 
     @classmethod
     def from_rows(cls, rows: LabelledRows, log_beta: FloatArray) -> SlopeCurve:
-        """Sums of each domain at each point, in one pass over the rows for each point."""
-        out = np.empty((rows.n_domains, len(log_beta), len(COLUMNS)))
-        with Workers() as workers:
-            for k, u in enumerate(log_beta):
-                found = rows.sums(np.full(rows.n_domains, np.exp(u)), workers=workers)
-                out[:, k] = np.stack([getattr(found, name) for name in COLUMNS], axis=1)
+        """Sums of each domain at all points, in one pass over the rows."""
+        betas = np.exp(log_beta)
+        domain = np.zeros(len(rows.labels), np.int64) if rows.domain is None else rows.domain
+        out = np.zeros((rows.n_domains, len(betas), len(COLUMNS)))
+
+        def block_sums(block: slice) -> tuple[IntArray, FloatArray]:
+            z, y = rows.logits[block], rows.labels[block]
+            present, codes = np.unique(domain[block], return_inverse=True)
+            sums = [
+                dispatch.temperature_sums(
+                    z, y, beta, domain=codes, n_domains=len(present), compiled=rows.compiled
+                )[:, _FIRST : _FIRST + len(COLUMNS)]
+                for beta in betas[:, None]
+            ]
+            return present, np.stack(sums, axis=1)
+
+        row_bytes = max(rows.logits.shape[1] * rows.logits.itemsize, _SMALLEST_ROW)
+        with Workers() as workers, np.errstate(over="ignore", invalid="ignore"):
+            for present, found in workers.map(block_sums, row_blocks(len(rows.labels), row_bytes)):
+                out[present] += found
+        if not np.isfinite(out).all():
+            raise non_finite_logits_error(rows.logits)
         return cls(log_beta, out)
 
     def total(self, domains: Array | None = None) -> SlopeCurve:

@@ -58,6 +58,8 @@ _CURE = "write it again, with domaincal.distributed.summarize_site() (domaincal 
 _GIVE = "give files that domaincal.distributed.summarize_site() (domaincal site summarize) wrote"
 # Sums that must agree differ by rounding.
 _ROUNDING = 1e-9
+# Terms of the sums of slopes are of single precision for logits in float16 or float32.
+_SINGLE_ROUNDING = 1e-5
 
 #: Arrays that every file of sums has, those of features, and those for a search.
 _REQUIRED: dict[str, Check] = {
@@ -65,7 +67,7 @@ _REQUIRED: dict[str, Check] = {
     "temperature": array("n_domains", low=TEMPERATURE_RANGE[0], high=TEMPERATURE_RANGE[1]),
     "standard_error": array("n_domains", low=0.0, high=np.inf, nan=True),
     "at_bound": array("n_domains", dtypes="?"),
-    "nll": array("n_domains", low=0.0, high=np.inf),
+    "nll": array("n_domains", low=-_SINGLE_ROUNDING, high=np.inf),
     "scale": array("n_domains", low=0.0, high=np.inf),
     "bins": array("n_domains", "n_bins", "n_bin_sums", low=0.0),
     "log_beta": array("n_points", low=-500.0, high=500.0, ascending=True),
@@ -216,10 +218,11 @@ def check_arrays(tensors: Mapping[str, Array], checks: Mapping[str, Check], size
 
 def check_curve(sums: FloatArray, name: str) -> None:
     """Raise ValueError unless rows can have these sums at ascending points."""
-    size = np.abs(sums[..., SLOPE]).max(initial=0.0)
-    slope_rises = (np.diff(sums[..., SLOPE], axis=-1) >= -_ROUNDING * size).all()
+    slack = _SINGLE_ROUNDING * np.abs(sums).reshape(-1, len(COLUMNS)).max(axis=0)
+    slope_rises = (np.diff(sums[..., SLOPE], axis=-1) >= -slack[SLOPE]).all()
+    positive = [NLL, CURVATURE, SQUARED_SLOPE]
     require(
-        bool((sums[..., (NLL, CURVATURE, SQUARED_SLOPE)] >= 0).all() and slope_rises),
+        bool((sums[..., positive] >= -slack[positive]).all() and slope_rises),
         f"{name} holds sums that no rows can have",
     )
 
@@ -245,7 +248,7 @@ def _check_relations(rows: SiteRows, tensors: Mapping[str, Array]) -> None:
         "bins and n_rows do not count the same rows",
     )
     require(
-        bool((hits <= weight).all() and (confidence <= weight * (1 + _ROUNDING)).all()),
+        bool((hits <= weight).all() and (confidence <= weight * (1 + _SINGLE_ROUNDING)).all()),
         "bins hold more hits or confidence than rows",
     )
     known = ~tensors["at_bound"]

@@ -186,7 +186,12 @@ def check_site(data: Any, *, features: str | None) -> CheckedSite:
 
 
 def _plain_names(names: Array) -> Array:
-    return names.astype(np.int64) if names.dtype.kind in "iu" else names.astype(object)
+    """Names as integers of 64 bits, or as texts."""
+    if names.dtype.kind not in "iu":
+        return names.astype(object)
+    if names.dtype.kind == "u" and names.max() > np.iinfo(np.int64).max:
+        raise InputError(f"domains contain {names.max()}; use numbers below 2**63, or texts.")
+    return names.astype(np.int64)
 
 
 def check_min_rows(site: CheckedSite, min_rows: int) -> None:
