@@ -161,9 +161,10 @@ class SiteSums:
             "themselves: differences of two summaries tell about the rows in which they differ.",
         ]
         if self.features is not None:
-            width = len(self.features.shift)
-            per_domain = self.features.domain_grams is not None and self.used.any()
-            fewest = int(self.n_rows[self.used].min()) if per_domain else n
+            width, used = len(self.features.shift), self.n_rows[self.used]
+            # Two sums with different weights give the products of two domains by themselves.
+            per_domain = self.features.domain_grams is not None or len(used) == 2
+            fewest = int(used.min() if per_domain else used.sum()) if len(used) else width + 1
             if fewest <= width:
                 of = "of a domain" if per_domain else "of the site"
                 said.append(
