@@ -330,6 +330,18 @@ def test_moments_of_files_are_those_of_the_answers(files, rows):
         np.testing.assert_array_equal(found[name], values)
 
 
+def test_forged_answers_of_another_size_are_refused(files):
+    sums, both = [files["one"], files["other"]], [files["answers"], files["other-answers"]]
+    answers = [load_site(path) for path in both]
+    short = replace(answers[0], nll_sums=answers[0].nll_sums[1:], source="short")
+    with pytest.raises(InputError, match=r"nll_sums of short has the shape \(9, 2\), but the plan"):
+        combine_sites([*sums, short, answers[1]], RIDGE)
+    with pytest.raises(InputError, match=r"nll_sums of .*answers.* is missing"):
+        combine_sites([*sums, replace(answers[0], nll_sums=None), answers[1]], RIDGE)
+    with pytest.raises(InputError, match=r"answers\.safetensors is of a second round, which this"):
+        combine_sites([*sums, *both], MdTs())
+
+
 def test_a_search_needs_sums_for_it(rows):
     with pytest.raises(InputError, match=r"site 1 has no sums for a search.*search=True"):
         plan_second_round([summarize_site(rows)], RIDGE)

@@ -263,6 +263,10 @@ def test_rows_without_errors_have_a_pooled_temperature_at_the_bound():
         found = combine_sites(sums_of(split(right, 2)), MdTs())
     expected = in_memory(dc.TemperatureScaling(), right)
     assert found.temperature_ == pytest.approx(expected.temperature_, rel=1e-10)
+    with pytest.warns(BoundaryWarning, match=f"all {len(right)} rows is at its bound"):
+        found = two_rounds(split(right, 2), dc.TemperatureScaling())
+    assert found.temperature_ == pytest.approx(expected.temperature_, rel=1e-10)
+    assert np.isnan(found.standard_error_)
 
 
 def test_a_shift_keeps_the_intercept_accurate_far_from_zero():
@@ -372,10 +376,10 @@ def test_the_contents_name_every_array_and_warn_of_wide_features():
     assert sums.contents()["array"].tolist() == list(sums.arrays())
     assert sums.contents().set_index("array").loc["gram", "size"] == "6 x 6"
     assert not any("rotation" in remark for remark in sums.remarks())
+    features = np.random.default_rng(0).normal(size=(len(rows), 60))
     wide = dc.CalibrationData(
-        rows.logits, labels=rows.labels, features=np.random.default_rng(0).normal(size=(len(rows), 60)),
-        domains=rows.domains,
-    )  # fmt: skip
+        rows.logits, labels=rows.labels, features=features, domains=rows.domains
+    )
     assert not any("rotation" in remark for remark in summarize_site(wide).remarks())
     assert any("60 rows of a domain" in r for r in summarize_site(wide, search=True).remarks())
     for n_domains, said in ((1, "60 rows of the site"), (2, "60 rows of a domain")):

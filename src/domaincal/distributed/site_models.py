@@ -11,12 +11,13 @@ import pandas as pd
 from sklearn.base import clone
 
 from domaincal._typing import FloatArray
+from domaincal.calibrators.batch.batch_map import n_statistics
 from domaincal.calibrators.batch.batch_temperature import (
     MINIMUM_DOMAINS,
     BatchTemperatureScaling,
     warn_of_few_domains,
 )
-from domaincal.calibrators.batch.batch_training import constant_map, error_table
+from domaincal.calibrators.batch.batch_training import BATCHES, constant_map, error_table
 from domaincal.calibrators.domain_calibrator import (
     DomainFit,
     warn_of_unused_domains,
@@ -24,10 +25,11 @@ from domaincal.calibrators.domain_calibrator import (
 from domaincal.calibrators.domain_temperature import DomainTemperatureScaling
 from domaincal.calibrators.head_warnings import warn_of_no_domain
 from domaincal.calibrators.heads import empty_search
+from domaincal.calibrators.heads.linear import ALPHA_GRID
 from domaincal.calibrators.multi_domain import MultiDomainTemperatureScaling
 from domaincal.calibrators.temperature import TemperatureScaling, warn_of_bound
 from domaincal.distributed.site_batches import BatchMoments, fit_batches, plan_batches
-from domaincal.distributed.site_curves import add_curves, fit_from_curve, points_near
+from domaincal.distributed.site_curves import COLUMNS, add_curves, fit_from_curve, points_near
 from domaincal.distributed.site_plan import SitePlan
 from domaincal.distributed.site_rounds import Rounds, Site, load_rounds
 from domaincal.distributed.site_search import best_penalty, search_plan
@@ -80,6 +82,9 @@ def combine_sites(sites: Sequence[Site], calibrator: Any) -> Any:
         _require_features(fitted, sums)
         if needs_search(fitted, sums):
             rounds.require_answers(fitted, "ridge without alpha")
+            rounds.require_array("nll_sums", lambda n: (len(ALPHA_GRID) + 1, n))
+        else:
+            rounds.refuse_answers()
         domains = _domain_fit(sums, _pooled(sums))
         _store_head(fitted, rounds, sums, domains)
     elif isinstance(fitted, BatchTemperatureScaling):
@@ -87,8 +92,9 @@ def combine_sites(sites: Sequence[Site], calibrator: Any) -> Any:
     else:
         name = type(fitted).__name__
         rounds.require_answers(fitted, name)
-        curves = [answer.curve for answer in rounds.answers if answer.curve is not None]
-        curve = add_curves(curves)
+        asked = _points(_pooled(sums))
+        rounds.require_array("curve", lambda _: (len(asked), len(COLUMNS)))
+        curve = add_curves([answer.curve for answer in rounds.answers if answer.curve is not None])
         pooled = fit_from_curve(
             curve, float(sums.n_rows.sum()), pooled_scale(sums.n_rows, sums.fit.scale), sums.fit
         )
@@ -147,9 +153,7 @@ def plan_second_round(sites: Sequence[Site], calibrator: Any) -> SitePlan:
         log_pooled = float(np.log(_pooled(sums).temperature[0]))
         return SitePlan(sums.rows, identity, batches=plan_batches(fitted, sums, log_pooled))
     if not isinstance(fitted, MultiDomainTemperatureScaling):
-        pooled = _pooled(sums)
-        points = points_near(-float(np.log(pooled.temperature[0])))
-        return SitePlan(sums.rows, identity, points)
+        return SitePlan(sums.rows, identity, _points(_pooled(sums)))
     _require_features(fitted, sums)
     if not needs_search(fitted, sums):
         raise InputError(_NO_SECOND_ROUND.format(what=fitted))
@@ -216,6 +220,11 @@ def _pooled(sums: SiteSums) -> TemperatureFit:
     return fit_from_curve(sums.curve, float(n.sum()), pooled_scale(n, sums.fit.scale), sums.fit)
 
 
+def _points(pooled: TemperatureFit) -> FloatArray:
+    """Points of the second round."""
+    return points_near(-float(np.log(pooled.temperature[0])))
+
+
 def _domain_fit(sums: SiteSums, pooled: TemperatureFit, *, warn: bool = True) -> DomainFit:
     """Temperatures as a fit to rows has them; warns of domains that are not used."""
     names, n = sums.rows.domains, np.asarray(sums.n_rows)
@@ -275,6 +284,7 @@ def _store_batches(fitted: BatchTemperatureScaling, rounds: Rounds, sums: SiteSu
     fitted._n_features = 0 if features is None else len(features.shift)
     fitted.feature_columns_ = None if features is None else sums.rows.feature_names
     if domains.used.sum() < MINIMUM_DOMAINS:
+        rounds.refuse_answers()
         warn_of_few_domains(int(domains.used.sum()), fitted.temperature_)
         fitted.feature_directions_ = None
         fitted.batch_map_ = constant_map(log_pooled)
@@ -282,6 +292,8 @@ def _store_batches(fitted: BatchTemperatureScaling, rounds: Rounds, sums: SiteSu
         return
     rounds.require_answers(fitted, "BatchTemperatureScaling")
     fitted.feature_directions_ = plan_batches(fitted, sums, log_pooled).directions
+    n = n_statistics(fitted.feature_directions_)
+    rounds.require_array("batch_means", lambda n_domains: (n_domains, len(BATCHES), n))
     fitted.batch_map_, fitted.batch_errors_ = fit_batches(
         sums, domains.used, _joined_moments(rounds), log_pooled
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -29,7 +29,7 @@ _SECOND_ROUND = (
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """Checked files of both rounds: the sums of each site, and the answers in the same order."""
+    """Sums of the sites, and their answers of the second round, if there are any."""
 
     sites: list[SiteSums]
     answers: list[SiteAnswers]
@@ -43,6 +43,25 @@ class Rounds:
         digests = sorted(map(digest_of, self.sites))
         method = f"{type(calibrator).__name__} {sorted(calibrator.get_params().items())!r}"
         return hashlib.sha256("\n".join([method, *digests]).encode()).hexdigest()
+
+    def refuse_answers(self) -> None:
+        """Raise InputError if there are answers, for methods that need one round."""
+        for answer in self.answers:
+            raise InputError(
+                f"{answer.source} is of a second round, which this method does not need; leave it "
+                "out."
+            )
+
+    def require_array(self, name: str, shape: Callable[[int], tuple[int, ...]]) -> None:
+        """Raise InputError unless the answers have this array; ``shape`` is for n domains."""
+        for answer in self.answers:
+            found, expected = answer.arrays().get(name), shape(len(answer.n_rows))
+            if found is None or found.shape != expected:
+                size = "is missing" if found is None else f"has the shape {found.shape}"
+                raise InputError(
+                    f"{name} of {answer.source} {size}, but the plan asked for {expected}; answer "
+                    "the plan again."
+                )
 
     def require_answers(self, calibrator: Any, what: str) -> None:
         """Raise InputError unless each site has answered the plan of this method."""
