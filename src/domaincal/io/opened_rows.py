@@ -13,20 +13,21 @@ import pandas as pd
 
 from domaincal._files import DAMAGED, decoding
 from domaincal._memory import MemoryLimit, file_size
-from domaincal._row_arrays import CodedRows, RowArray
-from domaincal._typing import Array
-from domaincal.data import BlockedRows, CalibrationData
+from domaincal.data import BlockedRows
 from domaincal.data.column_choice import ColumnChoice
 from domaincal.errors import FileFormatError, InputError
+from domaincal.io.addresses import address_of, local_path, shown
 from domaincal.io.csv_chunks import csv_chunks
 from domaincal.io.formats import is_store, read_rows, require_readable, suffix_of
 from domaincal.io.kept_columns import Keep
+from domaincal.io.memory_rows import rows_in_memory
 from domaincal.io.parquet_chunks import parquet_chunks
-from domaincal.io.raw_data import ARRAYS, sources_of
+from domaincal.io.raw_data import ARRAYS, RawData, sources_of
 from domaincal.io.row_chunks import RowChunks, renamed_chunks
 from domaincal.io.spooled_rows import spooled_rows
 from domaincal.io.standard_input import STDIN
 from domaincal.io.store import Store
+from domaincal.io.zarr import open_zarr
 
 #: Verbs read files of this many bytes in blocks, and smaller ones into memory.
 STREAMED_FROM = 1 << 28
@@ -68,6 +69,7 @@ def open_rows(
     verify: bool = False,
     folder: str | os.PathLike[str] | None = None,
     keep: Keep = "none",
+    check_finite: bool = True,
 ) -> Iterator[OpenedRows]:
     """Open a file whose rows are then read in blocks, by any number of passes over them.
 
@@ -90,6 +92,9 @@ def open_rows(
         Folder for the temporary copy, which is removed at the end; by default that of the system.
     keep : {"none", "id", "all"}, default "none"
         Columns of a table that its predictions repeat.
+    check_finite : bool, default True
+        Whether NaN and infinity in a file that is copied or read are errors. Those of a store are
+        errors of the first pass that meets them.
 
     Returns
     -------
@@ -107,22 +112,30 @@ def open_rows(
     >>> len(fitted.domain_temperatures_)
     3
     """
-    path = Path(path)
+    path = local_path(path)
     choice = ColumnChoice() if choice is None else choice
     require_readable(path)
+    opened: OpenedRows | RowChunks
     if path != STDIN and is_store(path):
         opened = _opened_store(path, choice, verify=verify)
+        if isinstance(opened, OpenedRows):
+            yield opened
+            return
+    elif suffix_of(path) == ".zarr":
+        opened = _opened_zarr(path, choice, max_memory)
         if isinstance(opened, OpenedRows):
             yield opened
             return
     elif path != STDIN and suffix_of(path) in _CHUNKED and not path.is_dir():
         opened = _table_chunks(path, choice, max_memory, keep, verify=verify)
     else:
-        raw, data = read_rows(path, choice, verify=verify, max_memory=max_memory, keep=keep)
+        raw, data = read_rows(
+            path, choice, verify=verify, max_memory=max_memory, keep=keep, check_finite=check_finite
+        )
         kept = None if raw.kept is None else partial(_parts, raw.kept)
         yield OpenedRows(rows_in_memory(data), raw.format, raw.sources, raw.ignored, kept)
         return
-    with spooled_rows(opened, floor=choice.floor, folder=folder) as rows:
+    with spooled_rows(opened, floor=choice.floor, folder=folder, check_finite=check_finite) as rows:
         raw = opened.raw
         yield OpenedRows(rows, raw.format, raw.sources, raw.ignored, opened.kept)
 
@@ -139,40 +152,13 @@ def is_streamed(path: str | os.PathLike[str]) -> bool:
     ...     is_streamed(folder + "/scores.csv")
     False
     """
-    path = Path(path)
+    path = local_path(path)
+    if address_of(path) is not None:
+        return True
     if path == STDIN or not path.exists():
         return False
-    streams = is_store(path) or suffix_of(path) in _CHUNKED
+    streams = is_store(path) or suffix_of(path) in (".zarr", *_CHUNKED)
     return streams and file_size(path) >= STREAMED_FROM
-
-
-def rows_in_memory(data: CalibrationData) -> BlockedRows:
-    """Rows in memory with the interface of rows that are read in blocks."""
-    data = data.numpy()
-
-    def coded(name: str, codes: tuple[Array, Array]) -> CodedRows | None:
-        return None if getattr(data, name) is None else CodedRows(MemoryRows(codes[0]), codes[1])
-
-    return BlockedRows(
-        MemoryRows(data.logits),
-        labels=None if data.labels is None else MemoryRows(data.labels),
-        features=None if data.features is None else MemoryRows(data.features),
-        domains=coded("domains", data.domain_codes), groups=coded("groups", data.group_codes),
-        class_names=data.class_names, feature_names=data.feature_names,
-        provenance=data.provenance,
-    )  # fmt: skip
-
-
-class MemoryRows(RowArray):
-    """Rows of an array in memory."""
-
-    def __init__(self, values: Array) -> None:
-        super().__init__(values.shape, values.dtype)
-        self._values = values
-
-    def read(self, start: int, stop: int) -> Array:
-        """Rows from ``start`` to ``stop``; a view."""
-        return self._values[start:stop]
 
 
 def _table_chunks(
@@ -200,6 +186,21 @@ def _parts(frame: pd.DataFrame, n_rows: int) -> Iterator[pd.DataFrame]:
         yield frame.iloc[start : start + n_rows].reset_index(drop=True)
 
 
+def _opened_zarr(
+    path: Path, choice: ColumnChoice, max_memory: float | str | None
+) -> OpenedRows | RowChunks:
+    """Rows of a group of Zarr; chunks if they must be decoded first."""
+    is_local = address_of(path) is None
+    limit = MemoryLimit.of(path, max_memory) if is_local or max_memory is not None else None
+    try:
+        rows, raw = open_zarr(path, limit, choice)
+    except InputError as error:
+        raise FileFormatError(f"{shown(path)}: {error}") from error
+    if isinstance(rows, RowChunks):
+        return rows
+    return OpenedRows(rows, raw.format, raw.sources, raw.ignored)
+
+
 def _opened_store(path: Path, choice: ColumnChoice, *, verify: bool) -> OpenedRows | RowChunks:
     """Rows of a store, which stay where they are; chunks if its arrays are read as others."""
     store = Store(path)
@@ -211,7 +212,13 @@ def _opened_store(path: Path, choice: ColumnChoice, *, verify: bool) -> OpenedRo
         names = choice.array_names(found)
         left = tuple(name for name in found if name not in names.values())
         if left or any(array != name for array, name in names.items()):
-            return renamed_chunks(path, "store", rows, names, left, choice)
+            raw = RawData(
+                "store", {}, class_names=choice.of_classes() or rows.class_names,
+                feature_names=rows.feature_names, provenance=rows.provenance, ignored=left,
+                sources=sources_of(names),
+            )  # fmt: skip
+            arrays = {name: getattr(rows, name) for name in names.values()}
+            return renamed_chunks(path, arrays, names, raw)
         if choice.of_classes() is not None:
             rows = replace(rows, class_names=choice.of_classes())
     except InputError as error:

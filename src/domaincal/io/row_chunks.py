@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from domaincal._row_arrays import CodedRows, RowArray
 from domaincal._typing import Array, IntArray
-from domaincal.data import BlockedRows
-from domaincal.data.column_choice import ColumnChoice
-from domaincal.io.raw_data import RawData, sources_of
+from domaincal.data.blocked_rows import BLOCK_BYTES
+from domaincal.io.raw_data import RawData
 
 #: Arrays of numbers.
 NUMBERS = ("logits", "probabilities", "features")
@@ -74,41 +73,33 @@ class RowChunks:
 
 
 def renamed_chunks(
-    path: Path,
-    kind: str,
-    rows: BlockedRows,
-    names: Mapping[str, str],
-    ignored: tuple[str, ...],
-    choice: ColumnChoice,
+    path: Path, by_name: Mapping[str, RowArray | CodedRows], names: Mapping[str, str], raw: RawData
 ) -> RowChunks:
     """Chunks of a file whose arrays are read as others, such as its logits as probabilities.
 
     ``names`` has the array of the file for each array that is read.
     """
-    by_name = {name: getattr(rows, name) for name in names.values()}
-    coded = {name for name, values in by_name.items() if isinstance(values, CodedRows)}
-    width = sum(by_name[name].row_bytes for name in by_name if name not in coded)
+    found = by_name.values()
+    width = sum(values.row_bytes for values in found if not isinstance(values, CodedRows))
+    n_rows = min(map(len, found), default=0)
 
     def values(name: str, start: int, stop: int) -> Array:
         found = by_name[name]
         if isinstance(found, CodedRows):
             return np.asarray(found.names[found.codes.read(start, stop)])
-        return cast(RowArray, found).read(start, stop)
+        rows = found.read(start, stop)
+        # numpy pads its strings.
+        return rows.astype(object) if rows.dtype.kind in "UT" else rows
 
     def chunks() -> Iterator[Chunk]:
-        size = rows.rows_of_block()
-        for start in range(0, len(rows), size):
-            stop = min(start + size, len(rows))
+        size = max(1, BLOCK_BYTES // max(width, 16))
+        for start in range(0, n_rows, size):
+            stop = min(start + size, n_rows)
             arrays = {array: values(name, start, stop) for array, name in names.items()}
             numbers = {array: arrays.pop(array) for array in NUMBERS if array in arrays}
             yield Chunk(numbers, {array: Cells.of(found) for array, found in arrays.items()})
 
-    raw = RawData(
-        kind, {}, class_names=choice.of_classes() or rows.class_names,
-        feature_names=rows.feature_names, provenance=rows.provenance, ignored=ignored,
-        sources=sources_of(names),
-    )  # fmt: skip
-    return RowChunks(path, raw, len(rows), width, chunks)
+    return RowChunks(path, raw, n_rows, width, chunks)
 
 
 @dataclass
