@@ -57,6 +57,12 @@ def test_one_round_gives_the_model_of_the_pooled_rows(folder, data):
     said = run("combine", *sums, "-o", "model.safetensors").stdout
     assert "md-ts: MultiDomainTemperatureScaling()" in said
     assert "600 rows of 3 sites" in said
+    temperature = dc.load("model.safetensors").domain_temperatures_["domain-3"]
+    (row,) = [line for line in said.splitlines() if "domain-3" in line]
+    own = data.select(np.flatnonzero(data.domains == "domain-3"))
+    accuracy = 100 * np.mean(np.argmax(own.logits, axis=1) == own.labels)
+    assert f" 100 │ {accuracy:10.2f} │" in row
+    assert f" {temperature:.3g} │" in row
     assert "written to model.safetensors" in said
     expected = dc.MultiDomainTemperatureScaling().fit(data)
     found = dc.load("model.safetensors")
@@ -112,6 +118,7 @@ def test_json_documents(folder):
     document = json.loads(run("combine", "w.safetensors", "-o", "m.safetensors", "--json").stdout)
     assert document["document"] == "domaincal site combine"
     assert document["calibrator"]["class"] == "MultiDomainTemperatureScaling"
+    assert [row["n"] for row in document["domains"]] == [100, 100]
     document = json.loads(
         run(
             "combine", "w.safetensors", "--plan", "p.safetensors", "--method", "ts", "--json"

@@ -19,6 +19,7 @@ from domaincal.distributed import (
 )
 from domaincal.distributed.site_curves import SlopeCurve
 from domaincal.distributed.site_features import FeatureSums
+from domaincal.distributed.site_merge import merge_sites
 from domaincal.distributed.site_sums import MEANINGS
 from domaincal.errors import BoundaryWarning, InputError, SmallDomainWarning
 from domaincal.statistics import blocks, normal_equations
@@ -233,7 +234,16 @@ def test_domains_without_a_temperature_are_left_out_as_in_memory():
     rows = dc.CalibrationData(
         rows.logits, labels=labels, features=rows.features, domains=rows.domains
     ).select(np.setdiff1d(np.arange(len(rows)), few))
-    sums = sums_of(split(rows, 3), min_rows=1)
+    parts = split(rows, 3)
+    sums = sums_of(parts, min_rows=1, search=True)
+    for site in sums:
+        assert not site.features.domain_grams[~site.used].any()
+    ridge = TWO_ROUNDS["ridge-equal"]
+    plan = plan_second_round(sums, ridge)
+    answers = [answer_plan(part, plan, min_rows=1) for part in parts]
+    with pytest.warns((SmallDomainWarning, BoundaryWarning)):
+        found = combine_sites([*sums, *answers], ridge)
+    require_same_fit(found, in_memory(ridge, rows), rows)
     for method in ("ols", "log"):
         with pytest.warns() as caught:
             found = combine_sites(sums, ONE_ROUND[method])
@@ -356,6 +366,10 @@ def test_no_value_of_a_single_row_is_in_the_files():
                 assert not np.isin(values.round(12), single.round(12)).any(), name
 
 
+def combined_table(rows):
+    return merge_sites(sums_of(split(rows, 3))).table()
+
+
 def test_bins_of_few_rows_hide_their_confidences():
     rows = pooled_rows(11, n_rows=60)
     bins = summarize_site(rows).bins
@@ -368,6 +382,14 @@ def test_bins_of_few_rows_hide_their_confidences():
     accuracy = expected.set_index("domain").loc[list(names), "accuracy"]
     np.testing.assert_allclose(bins.accuracy, accuracy)
     assert bins.n.tolist() == np.bincount(codes).tolist()
+    table = combined_table(rows)
+    assert table["domain"].tolist() == list(names)
+    np.testing.assert_allclose(table["accuracy"], accuracy)
+    np.testing.assert_allclose(
+        table["mean_confidence"],
+        expected.set_index("domain").loc[list(names), "mean_confidence"], atol=0.02,
+    )  # fmt: skip
+    assert table["used"].all()
 
 
 def test_the_contents_name_every_array_and_warn_of_wide_features():

@@ -20,9 +20,13 @@ from domaincal.cli.options import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from domaincal.data.column_choice import ColumnChoice
     from domaincal.distributed import SiteAnswers, SiteSums
 
+# Of more domains, only the first are printed; --json has all.
+_SHOWN_DOMAINS = 60
 # Written in full here, because --help imports no library: distributed.site_summary.MIN_ROWS.
 _MIN_ROWS = 50
 
@@ -184,11 +188,11 @@ def combine(
 
             plan_second_round(files, calibrator).save(plan)
         else:
-            fitted, floor = _combined(files, calibrator, target)
+            fitted, floor, domains = _combined(files, calibrator, target)
     if plan is not None:
         _print_plan(plan, method, as_json=as_json)
     else:
-        _print_model(fitted, floor, target, files, as_json=as_json)
+        _print_model(fitted, floor, domains, target, files, as_json=as_json)
 
 
 def _check_options(shift: str, sorted_logits: bool, search: bool, given: Path | None) -> None:
@@ -209,17 +213,21 @@ def _load_plan(path: Path) -> Any:
     return plan
 
 
-def _combined(files: tuple[Path, ...], calibrator: Any, output: Path) -> tuple[Any, float | None]:
-    """Fitted calibrator, which is saved, and the floor of the probabilities."""
+def _combined(
+    files: tuple[Path, ...], calibrator: Any, output: Path
+) -> tuple[Any, float | None, pd.DataFrame]:
+    """Fitted calibrator, which is saved, the floor of the probabilities, and a table of domains."""
     from domaincal.calibrators.files.model_file import save_calibrator
     from domaincal.cli.model_floor import floor_section
-    from domaincal.distributed import combine_sites, load_site
+    from domaincal.distributed import SiteSums, combine_sites, load_site
+    from domaincal.distributed.site_merge import merge_sites
 
     loaded: list[Any] = [load_site(path) for path in files]
     fitted = combine_sites(loaded, calibrator)
     floor = loaded[0].rows.floor
     save_calibrator(fitted, output, floor_section(floor))
-    return fitted, floor
+    sums = merge_sites([one for one in loaded if isinstance(one, SiteSums)])
+    return fitted, floor, sums.table()
 
 
 def _print_contents(found: SiteSums | SiteAnswers, output: Path, *, as_json: bool) -> None:
@@ -262,19 +270,38 @@ def _print_plan(plan: Path, method: str, *, as_json: bool) -> None:
 
 
 def _print_model(
-    fitted: Any, floor: float | None, output: Path, files: tuple[Path, ...], *, as_json: bool
+    fitted: Any,
+    floor: float | None,
+    domains: pd.DataFrame,
+    output: Path,
+    files: tuple[Path, ...],
+    *,
+    as_json: bool,
 ) -> None:
-    from domaincal.cli.console import print_json, say
+    """Print the domains of all sites, and what the calibrator has learned."""
+    from domaincal.cli.console import print_json, records, say
     from domaincal.cli.inspect import model_facts
     from domaincal.cli.options import size_of
-    from domaincal.cli.tables import print_model
+    from domaincal.cli.table_layout import Section, print_numbers
+    from domaincal.cli.tables import percent, print_model
 
     if as_json:
         content = {
             "output": str(output), "files": [str(path) for path in files],
-            "calibrator": model_facts(fitted, floor, None),
+            "calibrator": model_facts(fitted, floor, None), "domains": records(domains),
         }  # fmt: skip
         print_json("site combine", content)
         return
+    rows = [
+        [
+            str(row["domain"]), str(row["n"]), percent(row["accuracy"]),
+            percent(row["mean_confidence"]), percent(row["ece"]), f"{row['temperature']:.3g}",
+        ]
+        for row in records(domains.head(_SHOWN_DOMAINS))
+    ]  # fmt: skip
+    columns = ["domain", "n", "accuracy %", "confidence %", "ECE %", "T"]
+    print_numbers("Domains of all sites, before calibration", columns, [Section("", rows)])
+    if len(domains) > _SHOWN_DOMAINS:
+        say(f"and {len(domains) - _SHOWN_DOMAINS} more domains; --json prints all.")
     print_model(fitted, floor, None)
     say(f"written to {output} ({size_of(output)})")

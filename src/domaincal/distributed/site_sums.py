@@ -151,6 +151,25 @@ class SiteSums:
         """What leaves the site: array, its size and what it means, one row for each array."""
         return contents_of(self.arrays())
 
+    def table(self) -> pd.DataFrame:
+        """Accuracy, mean confidence and ECE of each domain before calibration, and its temperature.
+
+        In bins with fewer than 10 rows, the middle of the bin stands for the confidences.
+        """
+        return pd.DataFrame(
+            {
+                "domain": self.rows.domains,
+                "n": self.n_rows,
+                "accuracy": self.bins.accuracy,
+                "mean_confidence": self.bins.mean_confidence,
+                "ece": self.bins.calibration_error(),
+                "floor": self.bins.floor(),
+                "temperature": self.fit.temperature,
+                "standard_error": self.fit.standard_error,
+                "used": self.used,
+            }
+        )
+
     def remarks(self) -> list[str]:
         """Sentences about what is in the sums, and what they may tell."""
         n, n_domains = int(self.n_rows.sum()), len(self.n_rows)
