@@ -15,7 +15,14 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/command-line.md", "docs/experiments.md", "docs/monitor.md"]
+    "page",
+    [
+        "README.md",
+        "docs/command-line.md",
+        "docs/experiments.md",
+        "docs/monitor.md",
+        "docs/sites.md",
+    ],
 )
 def test_console_blocks_show_what_the_commands_print(page):
     done = subprocess.run(
@@ -32,6 +39,7 @@ def test_console_blocks_show_what_the_commands_print(page):
         ("experiments.md", 3, "oracle"),
         ("methods.md", 4, "pooled_error"),
         ("scores.md", 2, "p_calibrated"),
+        ("sites.md", 1, "1800 rows of 3 sites, sha256"),
     ],
 )
 def test_python_blocks_run(page, n, said, capsys):

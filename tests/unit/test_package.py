@@ -17,11 +17,11 @@ from domaincal.statistics.blocks import thread_count
 ROOT = Path(__file__).parents[2]
 
 #: Packages one level down whose names are public.
-PACKAGES = ("datasets", "experiments", "metrics", "plots", "shift", "vision")
+PACKAGES = ("datasets", "distributed", "experiments", "metrics", "plots", "shift", "vision")
 #: Results of functions whose examples show them, and functions that need a trained network.
 RETURNED = (
     "CorruptedFolder", "Experiment", "Extraction", "Results", "Training", "load_network",
-    "save_network", "train",
+    "SiteAnswers", "save_network", "train",
 )  # fmt: skip
 
 
@@ -30,7 +30,8 @@ def _public_names():
         ("domaincal", n) for n in dc.__all__ if n not in (*PACKAGES, "errors", "__version__")
     )
     for package in PACKAGES:
-        yield from ((f"domaincal.{package}", n) for n in getattr(dc, package).__all__)
+        module = f"domaincal.{package}"
+        yield from ((module, n) for n in importlib.import_module(module).__all__)
 
 
 @pytest.mark.parametrize(("module", "name"), list(_public_names()))

@@ -80,7 +80,7 @@ class DomainCalibrator(TemperatureCalibrator):
         )
         weighted = codes if rows.weight is None else codes[rows.weight > 0]
         small = domain_counts(weighted, len(names)) < MINIMUM_ROWS
-        _warn_of_unused_domains(names, small, each)
+        warn_of_unused_domains(names, small, each)
         pooled = fit_pooled_temperature(rows)
         return DomainFit(codes, names, each, pooled, ~(small | each.at_bound))
 
@@ -111,7 +111,7 @@ class DomainCalibrator(TemperatureCalibrator):
         )  # fmt: skip
 
 
-def _warn_of_unused_domains(names: Array, small: Array, fit: TemperatureFit) -> None:
+def warn_of_unused_domains(names: Array, small: Array, fit: TemperatureFit) -> None:
     """Warn of domains that are too small, and of domains whose temperature is at a bound."""
     if small.any():
         warn_caller(

@@ -67,38 +67,51 @@ class HeldOutDomains:
         last one for one temperature that is fitted to all other folds; NaN for domains without a
         fold.
         """
-        rows, domain = self.rows, self.rows.domain
-        assert domain is not None
-        score = _FoldScores(
-            maps, [self._target_without(folds == k) for k in range(len(maps))],
-            fit_without_parts(rows, folds, len(maps), start=self.pooled.temperature).temperature,
-        )  # fmt: skip
-
-        def block_nll(block: slice) -> FloatArray:
-            codes = domain[block]
-            beta = score.beta(features[block], folds[codes])
-            z, y = rows.logits[block], rows.labels[block]
-            sums = [
-                dispatch.temperature_sums(
-                    z, y, column, domain=codes, n_domains=rows.n_domains, compiled=rows.compiled
-                )
-                for column in np.ascontiguousarray(beta.T)
-            ]
-            return np.stack(sums)[:, :, :2]
-
-        width = max(features.shape[1], rows.logits.shape[1])
-        with one_blas_thread(), Workers() as workers:
-            weight, nll = np.moveaxis(
-                workers.sum(block_nll, feature_blocks(len(rows.logits), width)), 2, 0
-            )
-        with np.errstate(invalid="ignore"):
-            return np.asarray(nll / weight)
+        pooled = fit_without_parts(
+            self.rows, folds, len(maps), start=self.pooled.temperature
+        ).temperature
+        targets = [self._target_without(folds == k) for k in range(len(maps))]
+        return mean_nll_of_maps(self.rows, features, folds, maps, targets, pooled)
 
     def _target_without(self, held_out: Array) -> TemperatureTarget:
         """Target with the limits of T that follow from the other domains."""
         others = np.where(held_out, np.nan, self.temperatures)
         low, high = temperature_limits(self.clip, others, self.pooled)
         return replace(self.target, low=low, high=high)
+
+
+def mean_nll_of_maps(
+    rows: LabelledRows,
+    features: FeatureMatrix,
+    folds: IntArray,
+    maps: list[list[LinearMap]],
+    targets: list[TemperatureTarget],
+    pooled: FloatArray,
+) -> FloatArray:
+    """Mean NLL of :meth:`HeldOutDomains.nll_of_maps`, with the target and one T of each fold."""
+    domain = rows.domain
+    assert domain is not None
+    score = _FoldScores(maps, targets, pooled)
+
+    def block_nll(block: slice) -> FloatArray:
+        codes = domain[block]
+        beta = score.beta(features[block], folds[codes])
+        z, y = rows.logits[block], rows.labels[block]
+        sums = [
+            dispatch.temperature_sums(
+                z, y, column, domain=codes, n_domains=rows.n_domains, compiled=rows.compiled
+            )
+            for column in np.ascontiguousarray(beta.T)
+        ]
+        return np.stack(sums)[:, :, :2]
+
+    width = max(features.shape[1], rows.logits.shape[1])
+    with one_blas_thread(), Workers() as workers:
+        weight, nll = np.moveaxis(
+            workers.sum(block_nll, feature_blocks(len(rows.logits), width)), 2, 0
+        )
+    with np.errstate(invalid="ignore"):
+        return np.asarray(nll / weight)
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,13 +65,18 @@ class TemperatureScaling(TemperatureCalibrator):
 def fit_pooled_temperature(rows: TrainingRows) -> TemperatureFit:
     """Fit one temperature to all rows; warn if it is at a bound."""
     fit = fit_temperature(LabelledRows(rows.logits, rows.labels, weight=rows.weight))
+    warn_of_bound(fit, len(rows.labels))
+    return fit
+
+
+def warn_of_bound(fit: TemperatureFit, n_rows: int) -> None:
+    """Warn if the temperature of all rows is at a bound."""
     if fit.at_bound[0]:
         warn_caller(
-            f"the temperature of all {len(rows.labels)} rows is at its bound: T = "
+            f"the temperature of all {n_rows} rows is at its bound: T = "
             f"{fit.temperature[0]:.3g}. {bound_reasons(fit)[0]}",
             BoundaryWarning,
         )
-    return fit
 
 
 def bound_reasons(fit: TemperatureFit) -> list[str]:

@@ -30,7 +30,9 @@ _SINGLE = (
 )
 # Most columns that a line names.
 _SHOWN = 12
-_PYTHON_AND_COMMAND = re.compile(r"(?:\w+=\.\.\.|[\w.]+\(\w*\)) \((--[a-z-]+|domaincal [a-z]+)\)")
+_PYTHON_AND_COMMAND = re.compile(
+    r"(?:\w+=\.\.\.|[\w.]+\(\w*\)) \((--[a-z-]+|domaincal [a-z][a-z -]*)\)"
+)
 
 
 def column_options(command: F) -> F:

@@ -139,13 +139,16 @@ def sum_normal_equations(
     weight: FloatArray | None = None,
     fit_intercept: bool = False,
     single: bool = False,
+    shift: FloatArray | None = None,
 ) -> list[NormalEquations]:
     """:class:`NormalEquations` of each part of the domains, summed block by block.
 
     ``part`` holds the part of each domain; domains with part -1 are left out. With ``single``,
-    products are float32 (see :func:`single_pays`), unless float32 overflows.
+    products are float32 (see :func:`single_pays`), unless float32 overflows. By default, the shift
+    is about the mean with an intercept, and 0 without.
     """
-    shift = _approximate_mean(features) if fit_intercept else np.zeros(features.shape[1])
+    if shift is None:
+        shift = _approximate_mean(features) if fit_intercept else np.zeros(features.shape[1])
     near = _approximate_mean(features) if single else None
     if is_row_array(domain):
         sums = _sum_blocks(features, domain, part, n_parts, weight, shift, near)

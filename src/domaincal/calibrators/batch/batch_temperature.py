@@ -63,8 +63,8 @@ from domaincal.statistics.domain_folds import similar_domain_folds
 
 #: Number of domains from which a map is learned.
 MINIMUM_DOMAINS = 3
-# Largest distance of a target from log T_k.
-_REACH = float(np.log(4.0))
+#: Largest distance of a target from log T_k.
+REACH = float(np.log(4.0))
 # Rows of a batch from which the number of its classes is judged.
 _ENOUGH_ROWS = 10
 
@@ -195,14 +195,14 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
         used = order[: domains.used.sum()]
         self._store_domains(domains)
         if len(used) < MINIMUM_DOMAINS:
-            _warn_of_few_domains(len(used), self.temperature_)
+            warn_of_few_domains(len(used), self.temperature_)
             self.feature_directions_ = None
             self.batch_map_ = constant_map(float(np.log(self.temperature_)))
             self.batch_errors_ = error_table(self.batch_map_, np.nan)
             return
         targets = consistent_log_temperatures(
             rows.logits, rows.labels, domains.codes, np.log(domains.each.temperature),
-            reach=_REACH, weight=rows.weight,
+            reach=REACH, weight=rows.weight,
         )  # fmt: skip
         codes = domains.codes
         if rows.streamed:
@@ -337,7 +337,8 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
         }
 
 
-def _warn_of_few_domains(n_domains: int, temperature: float) -> None:
+def warn_of_few_domains(n_domains: int, temperature: float) -> None:
+    """Warn that too few domains can be used to learn how they differ."""
     warn_caller(
         f"{n_domains} domain{'s' * (n_domains != 1)} can be used, but at least {MINIMUM_DOMAINS} "
         "are needed to learn how "

@@ -137,9 +137,7 @@ def fit_batch_map(
     folds : array of int, shape (n_domains,)
         Fold of each domain; the domains of a fold are left out together.
     """
-    ends = np.concatenate([targets, log_temperatures, [log_pooled]])
-    margin = MARGIN * np.ptp(ends)
-    low, high = float(ends.min() - margin), float(ends.max() + margin)
+    low, high = limits_of_log_t(targets, log_temperatures, log_pooled)
     relative = Targets(
         targets - log_pooled, log_temperatures - log_pooled, low - log_pooled, high - log_pooled
     )
@@ -147,8 +145,17 @@ def fit_batch_map(
     mean, scale, coef, error, reach = (np.stack(part) for part in zip(*fits, strict=True))
     sizes = np.array([one.size for one in batches], np.float64)
     fitted = BatchMap(sizes, mean, scale, coef, log_pooled, low, high, error, reach)
-    pooled_error = _standard_error(relative.log_temperatures, len(targets))
+    pooled_error = standard_error(relative.log_temperatures, len(targets))
     return fitted, error_table(fitted, pooled_error)
+
+
+def limits_of_log_t(
+    targets: FloatArray, log_temperatures: FloatArray, log_pooled: float
+) -> tuple[float, float]:
+    """Limits of predictions: the range of all log temperatures, and some more."""
+    ends = np.concatenate([targets, log_temperatures, [log_pooled]])
+    margin = MARGIN * np.ptp(ends)
+    return float(ends.min() - margin), float(ends.max() + margin)
 
 
 def constant_map(log_pooled: float) -> BatchMap:
@@ -186,7 +193,7 @@ def _fit_size(
     # Domain by domain: the error of a batch from one new domain.
     of_domains = factor * (share @ regression.left_out(np.arange(len(folds))))
     differences = of_domains - targets.log_temperatures[batches.domain]
-    error = _standard_error(differences, len(folds))
+    error = standard_error(differences, len(folds))
     # At least 1, the norm of one standardised statistic, if all statistics are constant.
     reach = np.maximum(np.linalg.norm(regression.x[:, :-1], axis=1).max(), 1.0)
     return regression.mean, regression.scale, coef, np.array(error), reach
@@ -207,14 +214,11 @@ class _Regression:
         self.targets = targets
         n_domains = len(targets.values)
         n_batches = len(s) // n_domains
-        weight = np.full(n_batches, max(1.0, _INDEPENDENT_ROWS / batches.size) / n_batches)
+        weight = np.full(n_batches, domain_weight(batches.size) / n_batches)
         # The batches of a domain are consecutive.
         own = [slice(k * n_batches, (k + 1) * n_batches) for k in range(n_domains)]
         self.sums = [RidgeSums.from_rows(self.x[rows], self.t[rows], weight) for rows in own]
-        n_logits, n_statistics = len(LOGIT_STATISTICS), s.shape[1]
-        ends = sorted({n_logits, min(n_logits + N_NORMS, n_statistics), n_statistics})
-        # The last column is the constant.
-        self.sets = [np.append(np.arange(end), n_statistics) for end in ends]
+        self.sets = statistics_sets(s.shape[1])
 
     def coefs(self, total: RidgeSums | None = None) -> list[FloatArray]:
         """Coefficients of all columns for each set, fitted to these sums (default: all domains)."""
@@ -239,14 +243,35 @@ class _Regression:
         return np.clip(out, self.targets.low, self.targets.high)
 
 
+def domain_weight(size: int) -> float:
+    """Number of observations that a domain counts as in the regression for batches of a size."""
+    return max(1.0, _INDEPENDENT_ROWS / size)
+
+
+def statistics_sets(n_statistics: int) -> list[IntArray]:
+    """Columns of each regression: nested sets of statistics, and the constant."""
+    n_logits = len(LOGIT_STATISTICS)
+    ends = sorted({n_logits, min(n_logits + N_NORMS, n_statistics), n_statistics})
+    # The last column is the constant.
+    return [np.append(np.arange(end), n_statistics) for end in ends]
+
+
 def _factor(predicted: FloatArray, t: FloatArray, fold: IntArray) -> float:
+    """Factor between 0 and 1 of predictions of left-out folds."""
+    sums = (np.bincount(fold, values) for values in (predicted * t, predicted**2))
+    return shrinkage(*(of_folds.astype(np.float64) for of_folds in sums))
+
+
+def shrinkage(product: FloatArray, square: FloatArray) -> float:
     """Factor between 0 and 1 of predictions of left-out folds.
+
+    ``product`` holds the sum of prediction times target of each fold, ``square`` that of squared
+    predictions.
 
     It is the least-squares factor f of the targets on the predictions. A new domain is usually
     less unlike the others than a whole fold of similar domains: if f is larger than its standard
     error over the folds, this error is added.
     """
-    product, square = np.bincount(fold, predicted * t), np.bincount(fold, predicted**2)
     total = max(float(square.sum()), np.finfo(np.float64).tiny)
     f = float(product.sum()) / total
     n_folds = len(product)
@@ -255,7 +280,7 @@ def _factor(predicted: FloatArray, t: FloatArray, fold: IntArray) -> float:
     return float(np.clip(f + error if f > error else f, 0.0, 1.0))
 
 
-def _standard_error(differences: FloatArray, n_domains: int) -> float:
+def standard_error(differences: FloatArray, n_domains: int) -> float:
     """Standard error such that 95% of the differences are at most 1.96 times it.
 
     A root mean square would cover too much if a few differences are large. The quantile of few

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
-from domaincal._typing import FloatArray, IntArray
+from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.calibrators.heads.regression_problem import HeadProblem
 from domaincal.statistics.domain_folds import CLUSTERED_FROM, similar_domain_folds
 
@@ -66,8 +66,13 @@ def search_candidates(
     return compare_candidates(problem, candidates, nll, len(rows))
 
 
+class _HasUsedDomains(Protocol):
+    @property
+    def used(self) -> Array: ...
+
+
 def compare_candidates(
-    problem: HeadProblem, candidates: list[dict[str, Any]], nll: FloatArray, n_rows: int
+    problem: _HasUsedDomains, candidates: list[dict[str, Any]], nll: FloatArray, n_rows: int
 ) -> tuple[int, pd.DataFrame]:
     """Number of the best candidate, and the table of the search.
 
