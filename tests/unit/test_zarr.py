@@ -1,7 +1,6 @@
 """``.zarr``: what is written and read, by other programs too, and what is refused."""
 
 import json
-import os
 import pickle
 import shutil
 from concurrent.futures import ThreadPoolExecutor

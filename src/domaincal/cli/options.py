@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 DATA_HELP = (
-    "A data file is .npz, .parquet, .csv, .csv.gz, .safetensors, .pt, a store, a folder of .npy, "
-    "or - for a csv from standard input. It has arrays logits (or probabilities), labels, "
+    "A data file is .npz, .parquet, .csv, .csv.gz, .zarr, .safetensors, .pt, a store, a folder of "
+    ".npy, or - for a csv from standard input. It has arrays logits (or probabilities), labels, "
     "features, domains, groups; or columns logit_* (or prob_*, or one column score or prob of a "
     "binary classifier), feature_*, label, domain, group. --logits, --probabilities, "
     "--features, --label, --domain and --group give other names: those of columns, or patterns "
@@ -203,7 +203,13 @@ def _input_data(
 def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
     """Fail early if the output exists (unless ``force`` or ``grows``) or cannot be written."""
     from domaincal.errors import InputError
+    from domaincal.io.addresses import address_of, shown
+    from domaincal.io.zarr import exists_at
 
+    if address_of(path) is not None:
+        if not force and exists_at(path):
+            raise InputError(f"{shown(path)} exists; pass --force to replace it.")
+        return
     if path.exists() and not (force or grows):
         raise InputError(f"{path} exists; pass --force to replace it.")
     if not path.parent.is_dir():
@@ -216,7 +222,10 @@ def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
 def claimed(path: Path, *, force: bool, grows: bool = False) -> Iterator[None]:
     """Fail early if the output cannot be written, also because another command is writing it."""
     require_output(path, force=force, grows=grows)
-    with nullcontext() if force or grows else _claim(path):
+    from domaincal.io.addresses import address_of
+
+    is_free = force or grows or address_of(path) is not None
+    with nullcontext() if is_free else _claim(path):
         yield
 
 
@@ -262,5 +271,9 @@ def described(source: InputData) -> dict[str, Any]:
 def size_of(path: Path) -> str:
     """Size of a file or folder, such as ``3.9 kB``."""
     from domaincal._memory import file_size, format_size
+    from domaincal.io.addresses import address_of
+    from domaincal.io.zarr_group import ZarrGroup
 
+    if address_of(path) is not None:
+        return format_size(ZarrGroup.open(path).n_bytes())
     return format_size(file_size(path))

@@ -11,7 +11,7 @@ from domaincal._typing import Array
 from domaincal.data.column_layout import PREFIXES, SINGLE
 from domaincal.errors import InputError
 from domaincal.io.columns import require_names_that_csv_can_hold
-from domaincal.io.csv import save_csv
+from domaincal.io.csv_writer import save_csv
 from domaincal.io.formats import suffix_of
 from domaincal.io.npz import save_npz, text_array
 from domaincal.io.parquet import require_pyarrow, save_parquet
