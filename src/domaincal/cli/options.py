@@ -97,6 +97,9 @@ class InputData:
         Columns that the output repeats.
     floor : float or None
         Floor of the probabilities; None if the scores are logits.
+    kept_parts : callable or None
+        ``kept`` of rows that are read in blocks: takes a number of rows, and returns an iterator
+        over so many rows of the columns.
     """
 
     path: Path
@@ -105,6 +108,7 @@ class InputData:
     columns: dict[str, list[str]] | None
     kept: pd.DataFrame | None = None
     floor: float | None = None
+    kept_parts: Callable[[int], Iterator[pd.DataFrame]] | None = None
 
     def require(self, array: str, *, needed_by: str, alternative: str = "") -> None:
         """Raise an error if the file does not have ``array``."""
@@ -158,19 +162,19 @@ def read_input(
 
 @contextmanager
 def opened_input(
-    path: Path, columns: ColumnChoice, *, max_memory: int | None
+    path: Path, columns: ColumnChoice, *, max_memory: int | None, keep: Keep = "none"
 ) -> Iterator[InputData]:
     """Data file as :func:`read_input` reads it; the rows of a large file are read in blocks."""
     from domaincal.cli.console import working
     from domaincal.io import is_streamed, open_rows
 
     if not is_streamed(path):
-        yield read_input(path, columns, max_memory=max_memory)
+        yield read_input(path, columns, max_memory=max_memory, keep=keep)
         return
     with ExitStack() as stack:
         with working(f"reading {path}"):
-            opened = stack.enter_context(open_rows(path, columns, max_memory=max_memory))
-        yield _input_data(path, columns, opened.rows, opened)
+            opened = stack.enter_context(open_rows(path, columns, max_memory=max_memory, keep=keep))
+        yield replace(_input_data(path, columns, opened.rows, opened), kept_parts=opened.kept)
 
 
 def _input_data(

@@ -26,12 +26,17 @@ def frame_of(data: CalibrationData) -> pd.DataFrame:
 
 
 def frames_of(rows: BlockedRows) -> Iterator[pd.DataFrame]:
-    """:func:`frame_of` blocks of rows, which are smaller than those of fits.
+    """:func:`frame_of` for rows that are read in blocks."""
+    for block in rows.blocks(rows_of_part(rows)):
+        yield frame_of(block)
+
+
+def rows_of_part(rows: BlockedRows) -> int:
+    """Number of rows of a part of a table, which is smaller than a block of a fit.
 
     Texts of numbers, and the columns of a table, take several times the memory of an array.
     """
-    for block in rows.blocks(max(1, rows.rows_of_block() // _TIMES_SMALLER)):
-        yield frame_of(block)
+    return max(1, rows.rows_of_block() // _TIMES_SMALLER)
 
 
 def single_columns(data: CalibrationData, names: tuple[str, ...] | None) -> pd.DataFrame:

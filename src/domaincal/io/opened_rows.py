@@ -69,6 +69,7 @@ def open_rows(
     verify: bool = False,
     folder: str | os.PathLike[str] | None = None,
     keep: Keep = "none",
+    check_finite: bool = True,
 ) -> Iterator[OpenedRows]:
     """Open a file whose rows are then read in blocks, by any number of passes over them.
 
@@ -91,6 +92,8 @@ def open_rows(
         Folder for the temporary copy, which is removed at the end; by default that of the system.
     keep : {"none", "id", "all"}, default "none"
         Columns of a table that its predictions repeat.
+    check_finite : bool, default True
+        Refuse a table with NaN or infinity. (The rows of a store are checked when they are used.)
 
     Returns
     -------
@@ -125,13 +128,18 @@ def open_rows(
     elif path != STDIN and suffix_of(path) in _CHUNKED and not path.is_dir():
         opened = _table_chunks(path, choice, max_memory, keep, verify=verify)
     else:
-        raw, data = read_rows(path, choice, verify=verify, max_memory=max_memory, keep=keep)
-        kept = None if raw.kept is None else partial(_parts, raw.kept)
-        yield OpenedRows(rows_in_memory(data), raw.format, raw.sources, raw.ignored, kept)
+        raw, data = read_rows(
+            path, choice, verify=verify, check_finite=check_finite, max_memory=max_memory, keep=keep
+        )
+        parts = None
+        if raw.kept is not None and raw.kept.shape[1]:
+            parts = partial(_parts, raw.kept)
+        yield OpenedRows(rows_in_memory(data), raw.format, raw.sources, raw.ignored, parts)
         return
-    with spooled_rows(opened, floor=choice.floor, folder=folder) as rows:
+    with spooled_rows(opened, floor=choice.floor, folder=folder, check_finite=check_finite) as rows:
         raw = opened.raw
-        yield OpenedRows(rows, raw.format, raw.sources, raw.ignored, opened.kept)
+        kept = None if keep == "none" else opened.kept
+        yield OpenedRows(rows, raw.format, raw.sources, raw.ignored, kept)
 
 
 def is_streamed(path: str | os.PathLike[str]) -> bool:

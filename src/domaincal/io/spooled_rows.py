@@ -44,7 +44,11 @@ _HASH_KEYS = ("domaincal ids, a", "domaincal ids, b")
 
 @contextmanager
 def spooled_rows(
-    chunks: RowChunks, *, floor: float | None, folder: str | os.PathLike[str] | None
+    chunks: RowChunks,
+    *,
+    floor: float | None,
+    folder: str | os.PathLike[str] | None,
+    check_finite: bool,
 ) -> Iterator[BlockedRows]:
     """Copy all rows to a temporary folder, checked as in memory; it is removed at the end."""
     where = Path(tempfile.gettempdir() if folder is None else folder)
@@ -55,7 +59,7 @@ def spooled_rows(
         prefix="domaincal-", dir=where, ignore_cleanup_errors=True
     ) as place:
         with _naming_copy(chunks, where):
-            rows = _Spool(chunks, Path(place), floor).copy()
+            rows = _Spool(chunks, Path(place), floor, check_finite).copy()
         yield rows
 
 
@@ -89,11 +93,14 @@ def _naming_copy(chunks: RowChunks, where: Path) -> Iterator[None]:
 class _Spool:
     """One file for each array, to which the chunks are appended."""
 
-    def __init__(self, chunks: RowChunks, folder: Path, floor: float | None) -> None:
+    def __init__(
+        self, chunks: RowChunks, folder: Path, floor: float | None, check_finite: bool
+    ) -> None:
         self._source = chunks
         self._raw = chunks.raw
         self._folder = folder
         self._floor = floor
+        self._check_finite = check_finite
         self._scores = next((n for n in ("logits", "probabilities") if n in self._raw.sources), "")
         self._zeros = ZeroCount()
         self._is_binary = False
@@ -161,12 +168,15 @@ class _Spool:
             logits, features=features, class_names=self._raw.class_names,
             feature_names=None if features is None else self._raw.feature_names,
         )  # fmt: skip
-        check_finite_logits(data.logits, columns[self._scores], first_row=self._n_rows)
-        found = {"logits": data.logits}
-        if data.features is not None:
-            check_finite_features(data.features, columns["features"], first_row=self._n_rows)
-            found["features"] = data.features
-        return found
+        if self._check_finite:
+            check_finite_logits(data.logits, columns[self._scores], first_row=self._n_rows)
+            if data.features is not None:
+                check_finite_features(data.features, columns["features"], first_row=self._n_rows)
+        return {
+            name: values
+            for name, values in (("logits", data.logits), ("features", data.features))
+            if values is not None
+        }
 
     def _write(
         self, stack: ExitStack, files: dict[str, BinaryIO], name: str, values: Array
