@@ -111,3 +111,21 @@ def test_groups_stay_whole(tmp_path, both):
     memory, blocks = both("evaluate", tmp_path / "grouped", "--methods", "msp,ts")
     assert memory["protocol"]["split"] == "group"
     assert_same(blocks, memory)
+
+
+def test_inspect(path, both, tmp_path):
+    memory, blocks = both("inspect", path)
+    if path.suffix == ".csv":  # labels of a temporary copy are codes
+        memory.pop("arrays"), blocks.pop("arrays")
+    assert_same(blocks, memory)
+
+
+def test_inspect_rows_that_are_not_finite(tmp_path, both):
+    logits = DATA.logits.copy()
+    logits[5, 2] = np.nan
+    logits[7] *= 1000
+    dc.Store(tmp_path / "bad").write(dc.CalibrationData(logits, DATA.labels, domains=DATA.domains))
+    memory, blocks = both("inspect", tmp_path / "bad")
+    assert any("1 rows hold NaN" in text for text in blocks["findings"])
+    assert any("(row 7: " in text for text in blocks["findings"])
+    assert_same(blocks, memory)

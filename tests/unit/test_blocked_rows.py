@@ -266,7 +266,7 @@ def test_a_sample_for_memory_has_every_domain(store, monkeypatch):
     inputs = unpack_arguments("fit", store, features=None, domains=None)
     rows = TrainingRows(inputs.logits, inputs.y, inputs.features, inputs.domains, None)
     with pytest.warns(SubsampleWarning):
-        some = blocked_fits.rows_in_memory(rows, name="Method")
+        some = blocked_fits.read_or_sample(rows, name="Method")
     counts = np.unique(some.domains, return_counts=True)[1]
     assert counts.tolist() == [max(10, 900 * (30_000 // rows_bytes(rows)) // 6300)] * 7
 

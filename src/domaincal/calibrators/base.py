@@ -23,7 +23,7 @@ from domaincal._validation import (
     check_sample_weight,
     warn_of_probabilities,
 )
-from domaincal.calibrators.blocked_fits import rows_in_memory
+from domaincal.calibrators.blocked_fits import read_or_sample
 from domaincal.calibrators.blocked_predictions import predict_blocks
 from domaincal.calibrators.choice.selection import Selection
 from domaincal.calibrators.inputs import (
@@ -127,7 +127,7 @@ class Calibrator(BaseEstimator, ABC):
         warn_of_probabilities(z)
         rows = TrainingRows(z, labels, inputs.features, inputs.domains, weight)
         if rows.streamed and not self._fits_blocks:
-            rows = rows_in_memory(rows, name=type(self).__name__)
+            rows = read_or_sample(rows, name=type(self).__name__)
         self._learn(rows)
         self.n_classes_ = z.shape[1]
         self.data_fingerprint_ = fingerprint(z, labels)

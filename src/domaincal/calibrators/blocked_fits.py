@@ -27,9 +27,9 @@ def most_rows_in_memory(rows: TrainingRows) -> int:
     return max(1, SAMPLE_BYTES // row_bytes)
 
 
-def data_in_memory(rows: BlockedRows, *, name: str) -> CalibrationData:
-    """:func:`rows_in_memory` as data; groups are left out."""
-    some = rows_in_memory(
+def read_or_sample_data(rows: BlockedRows, *, name: str) -> CalibrationData:
+    """:func:`read_or_sample` as data; groups are left out."""
+    some = read_or_sample(
         TrainingRows(
             cast(Array, rows.logits), cast(Array, rows.labels), rows.features, rows.domains, None
         ),
@@ -41,7 +41,7 @@ def data_in_memory(rows: BlockedRows, *, name: str) -> CalibrationData:
     )  # fmt: skip
 
 
-def rows_in_memory(rows: TrainingRows, *, name: str) -> TrainingRows:
+def read_or_sample(rows: TrainingRows, *, name: str) -> TrainingRows:
     """All rows, or a random sample that takes at most 256 MiB, with a warning.
 
     A sample has the same share of the rows of each domain, and at least ten rows of each.

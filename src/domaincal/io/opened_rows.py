@@ -93,7 +93,8 @@ def open_rows(
     keep : {"none", "id", "all"}, default "none"
         Columns of a table that its predictions repeat.
     check_finite : bool, default True
-        Refuse a table with NaN or infinity. (The rows of a store are checked when they are used.)
+        Whether NaN and infinity in a file that is copied or read are errors. Those of a store are
+        errors of the first pass that meets them.
 
     Returns
     -------

@@ -48,7 +48,7 @@ def spooled_rows(
     *,
     floor: float | None,
     folder: str | os.PathLike[str] | None,
-    check_finite: bool,
+    check_finite: bool = True,
 ) -> Iterator[BlockedRows]:
     """Copy all rows to a temporary folder, checked as in memory; it is removed at the end."""
     where = Path(tempfile.gettempdir() if folder is None else folder)
@@ -59,7 +59,7 @@ def spooled_rows(
         prefix="domaincal-", dir=where, ignore_cleanup_errors=True
     ) as place:
         with _naming_copy(chunks, where):
-            rows = _Spool(chunks, Path(place), floor, check_finite).copy()
+            rows = _Spool(chunks, Path(place), floor, check_finite=check_finite).copy()
         yield rows
 
 
@@ -94,13 +94,13 @@ class _Spool:
     """One file for each array, to which the chunks are appended."""
 
     def __init__(
-        self, chunks: RowChunks, folder: Path, floor: float | None, check_finite: bool
+        self, chunks: RowChunks, folder: Path, floor: float | None, *, check_finite: bool
     ) -> None:
         self._source = chunks
+        self._check_finite = check_finite
         self._raw = chunks.raw
         self._folder = folder
         self._floor = floor
-        self._check_finite = check_finite
         self._scores = next((n for n in ("logits", "probabilities") if n in self._raw.sources), "")
         self._zeros = ZeroCount()
         self._is_binary = False
@@ -170,13 +170,12 @@ class _Spool:
         )  # fmt: skip
         if self._check_finite:
             check_finite_logits(data.logits, columns[self._scores], first_row=self._n_rows)
-            if data.features is not None:
+        found = {"logits": data.logits}
+        if data.features is not None:
+            if self._check_finite:
                 check_finite_features(data.features, columns["features"], first_row=self._n_rows)
-        return {
-            name: values
-            for name, values in (("logits", data.logits), ("features", data.features))
-            if values is not None
-        }
+            found["features"] = data.features
+        return found
 
     def _write(
         self, stack: ExitStack, files: dict[str, BinaryIO], name: str, values: Array

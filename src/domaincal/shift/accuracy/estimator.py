@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from domaincal._typing import ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_number, check_random_state
 from domaincal._warnings import handle_warnings
-from domaincal.calibrators.blocked_fits import data_in_memory
+from domaincal.calibrators.blocked_fits import read_or_sample_data
 from domaincal.calibrators.blocked_predictions import each_block
 from domaincal.calibrators.inputs import check_same_classes, order_features, unpack_arguments
 from domaincal.data import BlockedRows, CalibrationData
@@ -121,7 +121,12 @@ class AccuracyEstimator(BaseEstimator, ABC):
         given = as_rows(logits)
         if isinstance(given, BlockedRows):
             unpack_arguments("fit", given, y=y, features=features, domains=domains)
-            given, y, features, domains = data_in_memory(given, name=_name(self)), None, None, None
+            given, y, features, domains = (
+                read_or_sample_data(given, name=_name(self)),
+                None,
+                None,
+                None,
+            )
         data = _as_data("fit", given, y, features, domains)
         if data.labels is None:
             raise InputError("y is missing: fit needs the class of each row.")
