@@ -16,13 +16,16 @@ Result = TypeVar("Result")
 
 
 def each_block(
-    rows: BlockedRows, function: Callable[[CalibrationData], Result]
+    rows: BlockedRows, function: Callable[[CalibrationData], Result], *, n_rows: int | None = None
 ) -> Iterator[Result]:
-    """Results of a function for the blocks of rows; a warning of several blocks is issued once."""
+    """Results of a function for the blocks of rows; a warning of several blocks is issued once.
+
+    ``n_rows`` is the number of rows of a block, by default that of fits.
+    """
     first: dict[type[Warning], str] = {}
     blocks: dict[type[Warning], int] = {}
     n_blocks = 0
-    for block in rows.blocks():
+    for block in rows.blocks(n_rows):
         warned: list[tuple[str, type[Warning]]] = []
         with handle_warnings(partial(_note, warned)):
             result = function(block)

@@ -11,8 +11,7 @@ from domaincal._validation import check_confidences
 from domaincal.calibrators.blocked_predictions import each_block
 from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.blocked_rows import domain_names_of
-from domaincal.errors import InputError
-from domaincal.evaluation.fitting import has_base_predictions
+from domaincal.evaluation.fitting import block_predictor
 from domaincal.kernels.dispatch import predicted_classes
 from domaincal.statistics.domain_bins import DomainBins
 
@@ -21,7 +20,7 @@ def score_blocks(
     fitted: Any, rows: BlockedRows, *, n_bins: int
 ) -> tuple[DomainBins, FloatArray, FloatArray]:
     """Bins of each domain, and the means of NLL and Brier score, in one pass over the rows."""
-    predictor = _block_predictor(fitted, rows)
+    predictor = block_predictor(fitted, rows)
     names = domain_names_of(rows)
     number = {name: k for k, name in enumerate(names.tolist())}
     bins: list[DomainBins] = []
@@ -45,13 +44,3 @@ def score_blocks(
         pass
     n, nll, brier = sums
     return bins[0], nll / n, brier / n
-
-
-def _block_predictor(fitted: Any, rows: BlockedRows) -> Any:
-    """Calibrator that predicts blocks; a user's own predictions may depend on all rows."""
-    if not has_base_predictions(fitted):
-        raise InputError(
-            f"{type(fitted).__name__} has predictions of its own, which need the rows in memory; "
-            "pass store.read() instead of the store."
-        )
-    return fitted.block_predictor(rows)
