@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 import pandas as pd
 
-from domaincal._row_arrays import RowArray
+from domaincal._row_arrays import RowArray, parts_of, row_range
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._warnings import warn_caller
 from domaincal.errors import InputError, SubsampleWarning
 from domaincal.statistics.blocks import row_blocks
+from domaincal.statistics.domain_counts import domain_counts
 
 
 def weighted_rows(codes: IntArray, used: Array, weight: FloatArray | None) -> IntArray:
@@ -49,8 +52,25 @@ def sample_blocks(
         size = n if everything else min(n, per_domain)
         drawn[k] = np.sort(random.choice(n, size, replace=False, shuffle=False))
     before = np.zeros(len(n_rows), np.int64)
-    found = []
-    for block in row_blocks(len(codes), 8):
+    parts = parts_of(codes)
+    if parts is None:
+        found = _drawn_rows(codes, drawn, before)
+    else:
+        counts = parts.map(domain_counts, codes, len(n_rows))
+        starts = [*accumulate((one.astype(np.int64) for one in counts[:-1]), initial=before)]
+        found = np.concatenate(parts.map(_drawn_rows, codes, drawn, each=starts))
+    return found
+
+
+def _drawn_rows(codes: RowArray, drawn: dict[int, IntArray], before: IntArray) -> IntArray:
+    """Row numbers of the drawn rows, in ascending order.
+
+    ``drawn[k]`` counts the rows of domain k, of which ``before[k]`` come before the rows that this
+    process reads.
+    """
+    before = before.copy()
+    found = [np.empty(0, np.int64)]
+    for block in row_blocks(row_range(codes), 8):
         own = codes[block]
         for k in np.unique(own).tolist():
             places = np.flatnonzero(own == k)
@@ -58,7 +78,7 @@ def sample_blocks(
                 low, high = np.searchsorted(drawn[k], [before[k], before[k] + len(places)])
                 found.append(block.start + places[drawn[k][low:high] - before[k]])
             before[k] += len(places)
-    return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
+    return np.sort(np.concatenate(found))
 
 
 def check_max_rows(max_rows: int, n_domains: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from domaincal._row_arrays import CodedRows, RowArray
+from domaincal._row_arrays import CodedRows, RowArray, RowParts, parts_of, row_range
 from domaincal._typing import Array
 from domaincal.data.calibration_data import CalibrationData
 from domaincal.errors import InputError
@@ -76,9 +76,19 @@ class BlockedRows:
         n_rows : int, optional
             Rows of a block; by default as many as take 16 MiB of logits and features.
         """
-        size = self.rows_of_block() if n_rows is None else n_rows
-        for start in range(0, len(self), size):
-            yield self.read(start, min(start + size, len(self)))
+        size, rows = self.rows_of_block() if n_rows is None else n_rows, self.row_range
+        for start in rows[::size]:
+            yield self.read(start, min(start + size, rows.stop))
+
+    @property
+    def row_parts(self) -> RowParts | None:
+        """Places where the rows are, if this process does not read them."""
+        return parts_of(self.logits)
+
+    @property
+    def row_range(self) -> range:
+        """Numbers of the rows that can be read."""
+        return row_range(self.logits)
 
     def rows_of_block(self) -> int:
         """Number of rows that take 16 MiB of logits and features."""
