@@ -1,3 +1,8 @@
 """Fits to rows that are not in one place: sums of sites, and Dask clusters."""
 
 from __future__ import annotations
+
+from domaincal.distributed.cluster_client import cluster_client
+from domaincal.distributed.cluster_rows import on_cluster
+
+__all__ = ["cluster_client", "on_cluster"]
