@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from domaincal.distributed.cluster_client import cluster_client
 from domaincal.distributed.cluster_rows import on_cluster
+from domaincal.distributed.dask_rows import from_dask
 
-__all__ = ["cluster_client", "on_cluster"]
+__all__ = ["cluster_client", "from_dask", "on_cluster"]

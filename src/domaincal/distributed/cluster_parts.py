@@ -72,6 +72,18 @@ class Part:
         return self.arrays[rows.name] if isinstance(rows, ClusterRows) else rows
 
 
+def part_of(
+    arrays: Mapping[str, RowArray | Array], first: int, numbers: range, n_rows: int
+) -> Part:
+    """Part of the rows with these numbers; the arrays start with the number ``first``."""
+    return Part(
+        {
+            name: PartRows(rows, first, numbers, (n_rows, *rows.shape[1:]))
+            for name, rows in arrays.items()
+        }
+    )
+
+
 class ClusterRows(RowArray):
     """An array whose rows are on the workers of a cluster.
 

@@ -13,7 +13,7 @@ from domaincal._row_arrays import CodedRows
 from domaincal._version import __version__
 from domaincal.data import BlockedRows
 from domaincal.data.blocked_rows import RowSource, as_rows
-from domaincal.distributed.cluster_parts import ClusterParts, ClusterRows, Part, PartRows
+from domaincal.distributed.cluster_parts import ClusterParts, ClusterRows, Part, part_of
 from domaincal.distributed.cluster_waiting import PATIENCE, address_of, dask_distributed
 from domaincal.errors import ClusterError, FileFormatError, InputError
 
@@ -62,19 +62,19 @@ def on_cluster(rows: RowSource | BlockedRows, client: Any = None) -> BlockedRows
     n_parts = _number_of_parts(source, sum(workers.values()))
     starts = np.linspace(0, len(source), n_parts + 1).round().astype(np.int64).tolist()
     # A task, so that it is sent again if its worker dies.
-    sent = client.submit(_identity, source, key=f"rows-{_token()}")
+    sent = client.submit(_identity, source, key=f"rows-{token()}")
     addresses = list(workers)
     futures = [
         client.submit(
-            _open_part, sent, start, stop, key=f"part-{_token()}",
+            _open_part, sent, start, stop, key=f"part-{token()}",
             workers=[addresses[k * len(addresses) // n_parts]], allow_other_workers=True,
         )
         for k, (start, stop) in enumerate(itertools.pairwise(starts))
     ]  # fmt: skip
-    return assembled(source, ClusterParts(client, futures, starts))
+    return _assembled(source, ClusterParts(client, futures, starts))
 
 
-def assembled(rows: BlockedRows, parts: ClusterParts) -> BlockedRows:
+def _assembled(rows: BlockedRows, parts: ClusterParts) -> BlockedRows:
     """The rows with arrays on the cluster; each part is opened, to see that its worker can."""
     found: dict[str, Any] = {}
     for name in _ARRAYS:
@@ -85,14 +85,18 @@ def assembled(rows: BlockedRows, parts: ClusterParts) -> BlockedRows:
         elif array is not None:
             found[name] = ClusterRows(name, array.shape, array.dtype, parts)
     placed = replace(rows, **found)
-    versions = set(parts.map(_version_after_a_look, placed))
-    if versions != {__version__}:
-        other = sorted(versions - {__version__})[0]
+    check_versions(set(parts.map(_version_after_a_look, placed)))
+    return placed
+
+
+def check_versions(versions: set[str]) -> None:
+    """Raise ClusterError if workers have another version of domaincal."""
+    others = sorted(versions - {__version__})
+    if others:
         raise ClusterError(
-            f"workers have domaincal {other}, and this process {__version__}; install the same "
+            f"workers have domaincal {others[0]}, and this process {__version__}; install the same "
             "version everywhere."
         )
-    return placed
 
 
 def check_client(client: Any) -> Any:
@@ -131,20 +135,6 @@ def workers_of(client: Any) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def part_arrays(
-    rows: BlockedRows | Mapping[str, Any], first: int, numbers: range, n_rows: int
-) -> Part:
-    """Part of the rows with these numbers; ``rows`` start with the number ``first``."""
-    found = {}
-    for name in _ARRAYS:
-        array = rows.get(name) if isinstance(rows, Mapping) else getattr(rows, name)
-        if isinstance(array, CodedRows):
-            array = array.codes
-        if array is not None:
-            found[name] = PartRows(array, first, numbers, (n_rows, *array.shape[1:]))
-    return Part(found)
-
-
 def _number_of_parts(rows: BlockedRows, n_threads: int) -> int:
     size = sum(
         array.codes.size * 8 if isinstance(array, CodedRows) else array.size * array.itemsize
@@ -160,7 +150,9 @@ def _identity(rows: BlockedRows) -> BlockedRows:
 
 def _open_part(rows: BlockedRows, start: int, stop: int) -> Part:
     """Task: a range of the rows of files."""
-    return part_arrays(rows, 0, range(start, stop), len(rows))
+    arrays = {name: getattr(rows, name) for name in _ARRAYS if getattr(rows, name) is not None}
+    codes = {name: a.codes for name, a in arrays.items() if isinstance(a, CodedRows)}
+    return part_of({**arrays, **codes}, 0, range(start, stop), len(rows))
 
 
 def _version_after_a_look(rows: BlockedRows) -> str:
@@ -179,5 +171,6 @@ def _version_after_a_look(rows: BlockedRows) -> str:
     return __version__
 
 
-def _token() -> str:
+def token() -> str:
+    """A new name of a task."""
     return np.random.default_rng().bytes(16).hex()
