@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domaincal.distributed.cluster_client import cluster_client
+from domaincal.distributed.cluster_connection import cluster_client
 from domaincal.distributed.cluster_rows import on_cluster
 from domaincal.distributed.dask_rows import from_dask
 

@@ -77,7 +77,7 @@ def _local_cluster(n_workers: int) -> Iterator[str]:
     # drop at any time, and would stop workers for them.
     cluster = distributed.LocalCluster(
         n_workers=n_workers, threads_per_worker=1, processes=True, memory_limit=0,
-        dashboard_address=None, silence_logs=logging.CRITICAL,
+        dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
     )  # fmt: skip
     try:
         yield cluster.scheduler_address
