@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import hashlib
 import os
@@ -22,6 +23,8 @@ from domaincal.errors import DomaincalError, FileFormatError, InputError
 DAMAGED = "it may be truncated, damaged or of another format"
 # Between two tries to get a lock. Writers that follow each other closely leave short gaps.
 _POLL_SECONDS = 0.005
+# Constants of Linux: paths are relative to the working folder, and two names are exchanged.
+_HERE, _EXCHANGE = -100, 2
 
 
 def open_file(path: str | os.PathLike[str]) -> BufferedReader:
@@ -81,6 +84,38 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         sync_folder(name)
         os.rename(name, target)
         sync_folder(target.parent)
+
+
+@contextmanager
+def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Create a temporary folder that takes the place of ``path``, an earlier folder or nothing.
+
+    It is removed after an error. The caller syncs the files in it. On Linux both folders change
+    their places at once; elsewhere a writer that is killed between two renames leaves none there.
+    """
+    target = _target(path)
+    with _temporary(path, target) as name:
+        name.mkdir()
+        yield name
+        sync_folder(name)
+        if not target.exists():
+            os.rename(name, target)
+        elif not _exchanged(name, target):
+            earlier = name.with_suffix(".old")
+            os.rename(target, earlier)
+            os.rename(name, target)
+            remove(earlier)
+        sync_folder(target.parent)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchange two folders at once; False where the system cannot."""
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError, TypeError):  # not Linux, or before glibc 2.28
+        return False
+    paths = os.fsencode(one), os.fsencode(other)
+    return bool(rename(_HERE, paths[0], _HERE, paths[1], _EXCHANGE) == 0)
 
 
 @contextmanager

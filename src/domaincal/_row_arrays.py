@@ -22,6 +22,8 @@ from domaincal._typing import Array, IntArray
 
 # Selected rows that are at most this far apart are read together, with the rows between them.
 _GAP_BYTES = 1 << 16
+# Rows of a mask that are counted together.
+_RUN = 1 << 12
 # Largest part of a selection that is read at a time.
 _PART_BYTES = 1 << 24
 
@@ -223,6 +225,62 @@ class MappedRows(RowArray):
         return MappedRows(self.shape, self.dtype, self._function, *sources)
 
 
+class SelectedRows(RowArray):
+    """Some rows of another array, which are read when they are needed.
+
+    Parameters
+    ----------
+    rows : RowArray
+    mask : array of bool, shape (n,)
+        Rows to keep.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = ComputedRows((6,), np.int64, lambda start, stop: np.arange(start, stop))
+    >>> some = SelectedRows(rows, np.array([True, False, True, True, False, True]))
+    >>> len(some), some.read(1, 3).tolist()
+    (4, [2, 3])
+    """
+
+    def __init__(self, rows: RowArray, mask: Array) -> None:
+        self._rows, self._chosen = rows, mask
+        # Selected rows before each run of _RUN rows.
+        starts = np.arange(0, len(mask), _RUN)
+        counts = np.add.reduceat(mask, starts, dtype=np.int64) if len(mask) else np.empty(0, int)
+        self._before = np.concatenate([[0], np.cumsum(counts)])
+        super().__init__((int(self._before[-1]), *rows.shape[1:]), rows.dtype)
+
+    def read(self, start: int, stop: int) -> Array:
+        """Selected rows from ``start`` to ``stop``, and those between them, of which few remain."""
+        if stop <= start:
+            return self._rows.read(0, 0)
+        first = int(np.searchsorted(self._before, start, "right")) - 1
+        last = int(np.searchsorted(self._before, stop, "left"))
+        low, high = first * _RUN, min(last * _RUN, len(self._chosen))
+        kept = low + np.flatnonzero(self._chosen[low:high])
+        kept = kept[start - self._before[first] : stop - self._before[first]]
+        low = int(kept[0])
+        return self._rows.read(low, int(kept[-1]) + 1)[kept - low]
+
+
+class WatchedRows(RowArray):
+    """Rows of another array; a function gets the number of bytes of each read.
+
+    Several threads may call the function at a time.
+    """
+
+    def __init__(self, rows: RowArray, report: Callable[[int], object]) -> None:
+        super().__init__(rows.shape, rows.dtype)
+        self._rows, self._report = rows, report
+
+    def read(self, start: int, stop: int) -> Array:
+        """Rows from ``start`` to ``stop``."""
+        found = self._rows.read(start, stop)
+        self._report(found.nbytes)
+        return found
+
+
 @dataclass(frozen=True, eq=False)
 class CodedRows:
     """Domain of each row, as the number of its name.
@@ -239,6 +297,19 @@ class CodedRows:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def where(self, mask: Array) -> CodedRows:
+        """Rows of a mask, with the names that occur in them."""
+        some = SelectedRows(self.codes, mask)
+        present = np.zeros(len(self.names), bool)
+        size = max(1, _PART_BYTES // some.row_bytes)
+        for start in range(0, len(some), size):
+            present[some[start : start + size]] = True
+        number = np.cumsum(present) - 1
+        codes = ComputedRows(
+            some.shape, np.int64, lambda start, stop: number[some.read(start, stop)]
+        )
+        return CodedRows(codes, self.names[present])
 
 
 def is_row_array(values: object) -> TypeGuard[RowArray]:

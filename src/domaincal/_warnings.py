@@ -6,6 +6,7 @@ Inside domaincal a warning is a message and a category. A caller may handle them
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import warnings
@@ -19,7 +20,8 @@ from typing import TypeAlias
 WarningHandler: TypeAlias = Callable[[str, type[Warning]], None]
 
 _handler: ContextVar[WarningHandler | None] = ContextVar("domaincal_warning_handler", default=None)
-_PACKAGE_FOLDER = str(Path(__file__).parent) + os.sep
+# Frames of domaincal, and of its context managers.
+_OWN_FILES = (str(Path(__file__).parent) + os.sep, contextlib.__file__)
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
@@ -41,7 +43,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
         handler(message, category)
         return
     stacklevel, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE_FOLDER):
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN_FILES):
         stacklevel, frame = stacklevel + 1, frame.f_back
     warnings.warn(message, category, stacklevel=stacklevel)
 

@@ -22,6 +22,18 @@ def few(names: Iterable[str], shown: int = 4) -> str:
     return ", ".join(listed[:shown]) + more
 
 
+def list_domains(names: Iterable[object]) -> str:
+    """The word "domain" and the first ten names.
+
+    Examples
+    --------
+    >>> list_domains(["day", "night"])
+    "domains 'day', 'night'"
+    """
+    listed = list(map(repr, names))
+    return f"domain{'s' if len(listed) > 1 else ''} {few(listed, 10)}"
+
+
 def named_count(n: int, names: Iterable[str] | None, shown: int = 4) -> str:
     """A number, followed by the first names if there are names; "none" for 0.
 

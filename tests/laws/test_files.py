@@ -15,13 +15,18 @@ from hypothesis.extra import numpy as hnp
 import domaincal as dc
 
 HAS_PYARROW = importlib.util.find_spec("pyarrow") is not None
+HAS_ZARR = importlib.util.find_spec("zarr") is not None
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 needs_pyarrow = pytest.mark.skipif(not HAS_PYARROW, reason="pyarrow is not installed")
+needs_zarr = pytest.mark.skipif(not HAS_ZARR, reason="zarr is not installed")
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 
 ARRAYS = ("logits", "labels", "features", "domains", "groups")
 #: Formats that preserve all data.
-EXACT = ["scores.npz", "scores", pytest.param("scores.parquet", marks=needs_pyarrow)]
+EXACT = [
+    "scores.npz", "scores", pytest.param("scores.parquet", marks=needs_pyarrow),
+    pytest.param("scores.zarr", marks=needs_zarr),
+]  # fmt: skip
 
 # Names may be any text but for the zero character, which ends numpy's strings.
 _names = st.text(
@@ -104,7 +109,7 @@ _odd_names = st.sampled_from(
 _any_names = st.one_of(_odd_names, st.text(st.characters(), max_size=4))
 
 
-@pytest.mark.parametrize("name", ["scores.csv", *EXACT])
+@pytest.mark.parametrize("name", ["scores.csv", *EXACT[:-1]])
 @settings(max_examples=60)
 @given(draws=st.data(), n_classes=st.integers(2, 4))
 def test_names_and_labels_are_read_as_written_or_are_not_written(name, draws, n_classes):
@@ -275,7 +280,8 @@ _DATA = dc.CalibrationData(
 
 def _good_files(folder):
     names = ("scores.npz", "scores.csv", "scores.csv.gz", "scores")
-    for name in (*names, *(["scores.parquet"] * HAS_PYARROW)):
+    more = ["scores.parquet"] * HAS_PYARROW + ["scores.zarr"] * HAS_ZARR
+    for name in (*names, *more):
         dc.write(_DATA, folder / name)
     arrays = {"logits": _DATA.logits, "labels": _DATA.labels}
     from safetensors.numpy import save_file
@@ -349,6 +355,18 @@ def _read_or_refuse(reader, path):
 @settings(max_examples=150)
 @given(draws=st.data())
 def test_damaged_files_are_read_or_refused(good_files, name, inner, reader, draws):
+    _damage_and_read(good_files, name, inner, reader, draws)
+
+
+@needs_zarr
+@pytest.mark.parametrize("inner", ["zarr.json", "logits/zarr.json", "logits/c/0/0"])
+@settings(max_examples=25)
+@given(draws=st.data())
+def test_damaged_groups_of_zarr_are_read_or_refused(good_files, inner, draws):
+    _damage_and_read(good_files, "scores.zarr", inner, dc.read, draws)
+
+
+def _damage_and_read(good_files, name, inner, reader, draws):
     import shutil
 
     with tempfile.TemporaryDirectory() as folder:

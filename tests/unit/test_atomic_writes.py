@@ -259,7 +259,9 @@ _ALL_WRITERS = [
     "scores.csv",
     "scores.npz",
     "scores.parquet",
+    "scores.zarr",
 ]
+_EXTRAS = {".parquet": "pyarrow", ".zarr": "zarr"}
 
 
 def _written_again(folder, mode, names, limit=resource.RLIM_INFINITY):
@@ -280,7 +282,7 @@ def _written_again(folder, mode, names, limit=resource.RLIM_INFINITY):
 
 def _write_each(folder):
     """Names of files, one of each writer."""
-    names = _ALL_WRITERS if find_spec("pyarrow") else _ALL_WRITERS[:-1]
+    names = [name for name in _ALL_WRITERS if find_spec(_EXTRAS.get(Path(name).suffix, "numpy"))]
     for name in names:
         if name == "model.safetensors":
             write_tensors(folder / name, {"a": np.zeros(3)}, {})

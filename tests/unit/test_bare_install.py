@@ -119,6 +119,8 @@ def test_an_experiment_is_reproduced_without_figures(tmp_path, monkeypatch):
 
 MISSING = {
     "write parquet": ("pyarrow", "parquet", lambda f: dc.write(small_domains(), f / "x.parquet")),
+    "write zarr": ("zarr", "zarr", lambda f: dc.write(small_domains(), f / "x.zarr")),
+    "read zarr": ("zarr", "zarr", lambda f: dc.read((f / "x.zarr").mkdir() or f / "x.zarr")),
     "plot": ("matplotlib", "plots", lambda _: dc.plots.plot_reliability(
         dc.reliability_curve([[0.7, 0.3]], [0]))),
     "corrupt": ("imagecorruptions", "corruptions", lambda _: dc.vision.corrupt(

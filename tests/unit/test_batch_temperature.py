@@ -529,7 +529,7 @@ def test_rows_beyond_the_sample_of_a_domain_count(monkeypatch):
     """A sample of each domain is enough for nearly the same temperatures."""
     known, new, _ = _split()
     expected = temperatures(_fitted(features=True), new)
-    monkeypatch.setattr(batch_rows, "_MOST_ROWS", 100)
+    monkeypatch.setattr(batch_rows, "MOST_ROWS", 100)
     t = temperatures(fit(dc.BatchTemperatureScaling(), known), new)
     assert np.abs(np.log(t / expected)).max() < 0.1
     assert (t != expected).any()

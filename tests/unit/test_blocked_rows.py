@@ -8,7 +8,10 @@ from sklearn.base import clone
 
 import domaincal as dc
 from domaincal._row_arrays import ComputedRows
-from domaincal.calibrators.row_sample import sample_blocks
+from domaincal.calibrators import blocked_fits
+from domaincal.calibrators.batch import blocked_batches
+from domaincal.calibrators.inputs import TrainingRows, unpack_arguments
+from domaincal.calibrators.row_sample import equal_sizes, sample_blocks
 from domaincal.errors import (
     ClippedTemperatureWarning,
     FileFormatError,
@@ -30,7 +33,6 @@ METHODS = {
     "ridge": dc.MultiDomainTemperatureScaling(head="ridge"),
     "alpha": dc.MultiDomainTemperatureScaling(head="ridge", alpha=3.0),
     "logits": dc.MultiDomainTemperatureScaling(features="logits"),
-    "knn": dc.MultiDomainTemperatureScaling(head="knn"),
 }
 
 
@@ -161,14 +163,16 @@ def test_a_sample_does_not_depend_on_the_blocks(monkeypatch):
     codes = ComputedRows((3000,), np.int64, lambda start, stop: domain[start:stop])
     used = np.array([True, True, False, True, True])
     counts = np.bincount(domain)
+    sizes = equal_sizes(counts, used, 400)
     drawn = []
     for size in (1 << 22, 999):
         monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
-        drawn.append(sample_blocks(codes, used, n_rows=counts, max_rows=400, random_state=0))
+        drawn.append(sample_blocks(codes, sizes, n_rows=counts, random_state=0))
     np.testing.assert_array_equal(*drawn)
     assert np.bincount(domain[drawn[0]], minlength=5).tolist() == [100, 100, 0, 100, 100]
     assert len(np.unique(drawn[0])) == 400
-    everything = sample_blocks(codes, used, n_rows=counts, max_rows=3000, random_state=0)
+    sizes = equal_sizes(counts, used, 3000)
+    everything = sample_blocks(codes, sizes, n_rows=counts, random_state=0)
     np.testing.assert_array_equal(everything, np.flatnonzero(domain != 2))
 
 
@@ -182,17 +186,110 @@ def test_a_warning_of_several_blocks_comes_once(store, monkeypatch):
     assert len(caught) == 1
 
 
+# Their fits take sums over all rows, and at most as many rows in memory as the data have.
+SAME_AS_IN_MEMORY = {
+    "histogram": dc.HistogramBinning(),
+    "one-vs-rest": dc.HistogramBinning(scheme="one-vs-rest"),
+    "knn": dc.MultiDomainTemperatureScaling(head="knn"),
+    "batch": dc.BatchTemperatureScaling(),
+    "row": dc.BatchTemperatureScaling(batch="row"),
+    "feature": dc.FeatureTemperatureScaling(),
+    "mixture": dc.DomainMixtureScaling(),
+    "shift": dc.ShiftWeightedScaling(),
+    "transcal": dc.TransCal(),
+    "cpcs": dc.CPCS(),
+    "dac": dc.DAC(),
+    "vector": dc.VectorScaling(),
+    "auto": dc.AutoCalibration(),
+    "auto of batches": dc.AutoCalibration(batch_size=50),
+}
+
+
+@pytest.mark.parametrize("method", SAME_AS_IN_MEMORY)
+def test_other_fits_and_predictions_equal_those_in_memory(method, store, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr("domaincal.data.blocked_rows.BLOCK_BYTES", 1 << 17)
+    memory = store.read()
+    expected = clone(SAME_AS_IN_MEMORY[method]).fit(memory).predict_proba(memory)
+    fitted = clone(SAME_AS_IN_MEMORY[method]).fit(store)
+    np.testing.assert_allclose(fitted.predict_proba(store), expected, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(fitted.predict_proba(memory), expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("scheme", ["top-label", "one-vs-rest"])
 @pytest.mark.parametrize(
     "method",
-    [
-        dc.BatchTemperatureScaling(), dc.AutoCalibration(), dc.HistogramBinning(),
-        dc.IsotonicCalibration(), dc.FeatureTemperatureScaling(), dc.DomainMixtureScaling(),
-    ],
+    [dc.HistogramBinning(strategy="quantile"), dc.IsotonicCalibration(), dc.BayesianBinning()],
     ids=lambda method: type(method).__name__,
-)  # fmt: skip
-def test_methods_that_need_memory_say_so(method, store):
-    with pytest.raises(InputError, match=r"needs all rows in memory; pass store\.read\(\)"):
-        method.fit(store)
+)
+def test_maps_of_a_histogram_of_scores_are_close(method, scheme, store, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 16)
+    memory = store.read()
+    method = clone(method).set_params(scheme=scheme)
+    expected = clone(method).fit(memory).predict_proba(memory)
+    found = method.fit(store).predict_proba(memory)
+    # Steps move by few of the 6,300 rows: a row near a step can be on its other side.
+    change = np.abs(found - expected).max(axis=1)
+    assert (change > 6e-3).mean() < 0.01
+    assert 0 < change.mean() < 1e-3
+
+
+def test_scores_that_are_not_finite_are_named_in_blocks(tmp_path):
+    z = np.random.default_rng(0).normal(size=(50, 3))
+    z[17, 1] = np.inf
+    store = _store(tmp_path / "bad", logits=z, labels=np.arange(50) % 3)
+    for scheme in ("top-label", "one-vs-rest"):
+        with pytest.raises(InputError, match=r"logits contains inf \(row 17, column 1\)"):
+            dc.IsotonicCalibration(scheme=scheme).fit(store)
+
+
+@pytest.mark.parametrize("method", [dc.VectorScaling(), dc.TransCal()], ids=repr)
+def test_methods_that_need_memory_say_what_they_sample(method, store, monkeypatch):
+    monkeypatch.setattr(blocked_fits, "SAMPLE_BYTES", 200_000)
+    name = type(method).__name__
+    with pytest.warns(SubsampleWarning, match=rf"{name} needs rows in memory.* of 6300 rows"):
+        fitted = method.fit(store)
+    assert fitted.n_classes_ == 10
+
+
+def test_batches_are_resampled_from_fewer_rows_if_memory_is_short(store, monkeypatch):
+    monkeypatch.setattr(blocked_fits, "SAMPLE_BYTES", 500_000)
+    with pytest.warns(SubsampleWarning, match="batches from at most [0-9]+ rows of each domain"):
+        found = dc.BatchTemperatureScaling().fit(store)
+    expected = dc.BatchTemperatureScaling().fit(store.read())
+    change = np.log(found.predict_temperature(store) / expected.predict_temperature(store))
+    assert 0 < np.abs(change).max() < 0.2
+
+
+def test_a_sample_for_memory_has_every_domain(store, monkeypatch):
+    monkeypatch.setattr(blocked_fits, "SAMPLE_BYTES", 30_000)
+    inputs = unpack_arguments("fit", store, features=None, domains=None)
+    rows = TrainingRows(inputs.logits, inputs.y, inputs.features, inputs.domains, None)
+    with pytest.warns(SubsampleWarning):
+        some = blocked_fits.read_or_sample(rows, name="Method")
+    counts = np.unique(some.domains, return_counts=True)[1]
+    assert counts.tolist() == [max(10, 900 * (30_000 // rows_bytes(rows)) // 6300)] * 7
+
+
+def rows_bytes(rows):
+    return rows.logits.row_bytes + rows.features.row_bytes
+
+
+def test_batches_that_fit_no_memory_together_are_read_in_groups(store, monkeypatch):
+    fitted = dc.ShiftWeightedScaling().fit(store)
+    expected = fitted.predict_temperature(store)
+    monkeypatch.setattr(blocked_batches, "GROUP_BYTES", 400_000)
+    np.testing.assert_array_equal(fitted.predict_temperature(store), expected)
+    monkeypatch.setattr(blocked_batches, "GROUP_BYTES", 10_000)
+    with pytest.raises(InputError, match="ShiftWeightedScaling needs the rows of a batch in memor"):
+        fitted.predict_temperature(store)
+
+
+@pytest.mark.parametrize("method", ["predict_all", "predict_temperature_error"])
+def test_methods_without_blocks_say_so(method, store):
+    fitted = dc.BatchTemperatureScaling().fit(store)
+    with pytest.raises(InputError, match=rf"{method} needs rows in memory; read the data first"):
+        getattr(fitted, method)(store)
 
 
 @pytest.mark.parametrize("domains", [True, False])
@@ -223,12 +320,6 @@ def test_batches_without_the_features_of_the_fit_are_refused(store, tmp_path):
     dc.write(dc.CalibrationData(memory.logits, domains=memory.domains), tmp_path / "bare")
     with pytest.raises(InputError, match="needs features"):
         fitted.predict_proba(dc.Store(tmp_path / "bare"))
-
-
-def test_other_batch_methods_are_not_predicted_in_blocks(store):
-    fitted = dc.AutoCalibration(batch_size=20).fit(store.read())
-    with pytest.raises(InputError, match=r"rows of a domain together.*store\.read\(\)"):
-        fitted.predict_proba(store)
 
 
 def test_weights_are_refused(store):

@@ -27,11 +27,11 @@ from domaincal._validation.rows import (
     check_labels,
     check_logits,
     check_names,
-    check_sample_weight,
     column_names,
     non_finite_features_error,
     non_finite_logits_error,
 )
+from domaincal._validation.weights import check_domain_weights, check_sample_weight
 
 __all__ = [
     "check_class_columns",
@@ -39,6 +39,7 @@ __all__ = [
     "check_column_names",
     "check_confidences",
     "check_count",
+    "check_domain_weights",
     "check_domains",
     "check_features",
     "check_finite_features",

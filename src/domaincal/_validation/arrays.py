@@ -74,11 +74,17 @@ def check_n_rows(array: Array, name: str, n_rows: int) -> None:
 
 
 def non_finite_error(
-    array: FeatureMatrix, name: str, cure: str, columns: Sequence[str] | None = None
+    array: FeatureMatrix,
+    name: str,
+    cure: str,
+    columns: Sequence[str] | None = None,
+    *,
+    first_row: int = 0,
 ) -> InputError | None:
     """The error that names the first NaN or infinite entry, or None if all are finite.
 
-    The array is read in blocks of rows. ``columns`` are the names of its columns in a table.
+    The array is read in blocks of rows. ``columns`` are the names of its columns in a table, and
+    ``first_row`` is the number of its first row there.
     """
     parts = parts_of(array)
     if parts is not None:
@@ -95,12 +101,13 @@ def non_finite_error(
         if bad.any():
             where = tuple(int(k[0]) for k in np.nonzero(bad))
             value = str(block[where]).replace("nan", "NaN")
+            row = first_row + start + where[0]
             if columns is not None:
                 return InputError(
                     f"the column {columns[where[1]]!r} ({name}) contains {value} in row "
-                    f"{where[0] + start}; {cure}."
+                    f"{row}; {cure}."
                 )
-            place = ", column ".join(map(str, (where[0] + start, *where[1:])))
+            place = ", column ".join(map(str, (row, *where[1:])))
             return InputError(f"{name} contains {value} (row {place}); {cure}.")
     return None
 

@@ -19,11 +19,12 @@ def check_probabilities(
     *,
     tolerance: float = 1e-3,
     if_logits: str = "convert logits with scipy.special.softmax(logits, axis=1)",
+    first_row: int = 0,
 ) -> Array:
     """Check rows of non-negative numbers that sum to 1.
 
     The default tolerance allows for the rounding of float16. ``if_logits`` is the cure if they are
-    logits.
+    logits, and ``first_row`` the number of the first row in errors.
     """
     p = check_real_array(probabilities, "probabilities")
     if p.ndim != 2 or p.shape[1] < 2:
@@ -32,14 +33,15 @@ def check_probabilities(
             "probability of class 1 use numpy.column_stack([1 - p, p])."
         )
     check_not_empty(p, "probabilities")
-    error = non_finite_error(p, "probabilities", "drop those rows")
+    error = non_finite_error(p, "probabilities", "drop those rows", first_row=first_row)
     if error is not None:
         raise error
     off = np.abs(p.sum(axis=1, dtype=np.float64) - 1.0)
     if p.min() < 0 or off.max() > tolerance:
         row = int(np.argmax(off)) if p.min() >= 0 else int(np.argmin(p.min(axis=1)))
         raise InputError(
-            f"probabilities must be >= 0 and sum to 1 in each row, but row {row} is {p[row][:5]}"
+            f"probabilities must be >= 0 and sum to 1 in each row, but row {first_row + row} is "
+            f"{p[row][:5]}"
             f"{'...' if p.shape[1] > 5 else ''} with sum {float(p[row].sum()):.6g}; divide "
             f"percentages by 100 and rounded rows by their sum; {if_logits}."
         )

@@ -1,4 +1,4 @@
-"""Checks of the rows of a data set: logits, labels, features, domains and weights."""
+"""Checks of the rows of a data set: logits, labels, features and domains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pandas as pd
 
 from domaincal._row_arrays import CodedRows, MappedRows, is_row_array, parts_of, row_range
 from domaincal._tensors import host_array, is_tensor
-from domaincal._typing import Array, ArrayLike, FeatureMatrix, FloatArray, IntArray
+from domaincal._typing import Array, ArrayLike, FeatureMatrix, IntArray
 from domaincal._validation.arrays import (
     check_n_rows,
     check_not_empty,
@@ -28,10 +28,6 @@ from domaincal.errors import InputError
 
 #: Longest name of a domain, group, class or feature, in characters.
 MAX_NAME_LENGTH = 1000
-#: Largest sum of weights and smallest positive weight: products of weights, logits and features
-#: stay within the range of float64.
-LARGEST_WEIGHT = 1e100
-SMALLEST_WEIGHT = 1e-120
 
 # Halves of characters (surrogates), and numbers beyond the last character, which numpy accepts.
 _NO_CHARACTER = re.compile("[^\x00-\ud7ff\ue000-\U0010ffff]")
@@ -69,9 +65,13 @@ def check_logits(logits: ArrayLike, *, n_classes: int | None = None) -> Array:
     return z
 
 
-def check_finite_logits(logits: Array, columns: Sequence[str] | None = None) -> None:
+def check_finite_logits(
+    logits: Array, columns: Sequence[str] | None = None, *, first_row: int = 0
+) -> None:
     """Raise an InputError for the first NaN or infinite logit; reads all logits."""
-    error = non_finite_error(logits, "logits", _NON_FINITE_LOGITS_CURE, columns)
+    error = non_finite_error(
+        logits, "logits", _NON_FINITE_LOGITS_CURE, columns, first_row=first_row
+    )
     if error is not None:
         raise error
 
@@ -277,9 +277,13 @@ def check_features(
     return x
 
 
-def check_finite_features(features: Array, columns: Sequence[str] | None = None) -> None:
+def check_finite_features(
+    features: Array, columns: Sequence[str] | None = None, *, first_row: int = 0
+) -> None:
     """Raise an InputError for the first NaN or infinite feature; reads all features."""
-    error = non_finite_error(features, "features", _NON_FINITE_FEATURES_CURE, columns)
+    error = non_finite_error(
+        features, "features", _NON_FINITE_FEATURES_CURE, columns, first_row=first_row
+    )
     if error is not None:
         raise error
 
@@ -376,35 +380,3 @@ def _integers_or_strings(values: Array, name: str) -> Array:
         f"{name} must be all integers (of 64 bits) or all strings, got {found}; convert them to "
         "strings."
     )
-
-
-def check_sample_weight(sample_weight: ArrayLike | None, *, n_rows: int) -> FloatArray | None:
-    """Check finite, non-negative weights with a positive sum; None is allowed.
-
-    A weight counts as that many rows: weights are not normalised.
-    """
-    if sample_weight is None:
-        return None
-    w = check_real_array(sample_weight, "sample_weight").astype(np.float64)
-    if w.ndim != 1:
-        raise InputError(f"sample_weight must be 1-D, got shape {w.shape}; pass one weight a row.")
-    check_n_rows(w, "sample_weight", n_rows)
-    if not np.isfinite(w).all() or w.min() < 0:
-        wrong = w[~(np.isfinite(w) & (w >= 0))][0]
-        raise InputError(f"sample_weight contains {wrong}; weights must be finite and >= 0.")
-    with np.errstate(over="ignore"):
-        total = w.sum()
-    if total == 0:
-        raise InputError("sample_weight sums to zero; at least one row needs a positive weight.")
-    if total > LARGEST_WEIGHT:
-        raise InputError(
-            f"sample_weight sums to {total:.3g}, more than {LARGEST_WEIGHT:g}; divide the weights "
-            "by a constant."
-        )
-    smallest = w[w > 0].min()
-    if smallest < SMALLEST_WEIGHT:
-        raise InputError(
-            f"sample_weight contains {smallest:.3g}, less than {SMALLEST_WEIGHT:g}; multiply the "
-            "weights by a constant, or set negligible ones to 0."
-        )
-    return w

@@ -23,6 +23,7 @@ from domaincal._validation import (
     check_sample_weight,
     warn_of_probabilities,
 )
+from domaincal.calibrators.blocked_fits import read_or_sample
 from domaincal.calibrators.blocked_predictions import predict_blocks
 from domaincal.calibrators.choice.selection import Selection
 from domaincal.calibrators.inputs import (
@@ -35,7 +36,7 @@ from domaincal.calibrators.inputs import (
 from domaincal.calibrators.predictions import Predictions, RowScores, proper_scores
 from domaincal.calibrators.softmax import confidences_at, probabilities_at
 from domaincal.data import BlockedRows, CalibrationData
-from domaincal.data.blocked_rows import as_rows
+from domaincal.data.blocked_rows import AnyData, as_rows
 from domaincal.data.fingerprint import fingerprint
 from domaincal.errors import InputError
 
@@ -71,7 +72,7 @@ class Calibrator(BaseEstimator, ABC):
     __metadata_request__fit: ClassVar[dict[str, str]] = {"logits": UNUSED}
     __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"logits": UNUSED}
 
-    # Whether the fit needs only sums over rows, so that they can be read in blocks.
+    # Whether _learn takes rows that are read in blocks. Others get a sample of them in memory.
     _fits_blocks: ClassVar[bool] = False
 
     n_classes_: int
@@ -81,7 +82,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def fit(
         self,
-        logits: ArrayLike | CalibrationData,
+        logits: ArrayLike | AnyData,
         y: ArrayLike | None = None,
         *,
         features: ArrayLike | None = None,
@@ -112,8 +113,11 @@ class Calibrator(BaseEstimator, ABC):
         """
         self._check_parameters()
         inputs = unpack_arguments("fit", logits, y=y, features=features, domains=domains)
-        if is_row_array(inputs.logits):
-            self._check_blocks(sample_weight)
+        if is_row_array(inputs.logits) and sample_weight is not None:
+            raise InputError(
+                "sample_weight cannot be used with rows that are read in blocks; read the data "
+                "into memory, such as store.read()."
+            )
         z = check_logits(inputs.logits)
         names = inputs.class_names
         if names is not None:
@@ -121,7 +125,10 @@ class Calibrator(BaseEstimator, ABC):
         labels = check_labels(inputs.y, n_rows=len(z), n_classes=z.shape[1], name="y", names=names)
         weight = check_sample_weight(sample_weight, n_rows=len(z))
         warn_of_probabilities(z)
-        self._learn(TrainingRows(z, labels, inputs.features, inputs.domains, weight))
+        rows = TrainingRows(z, labels, inputs.features, inputs.domains, weight)
+        if rows.streamed and not self._fits_blocks:
+            rows = read_or_sample(rows, name=type(self).__name__)
+        self._learn(rows)
         self.n_classes_ = z.shape[1]
         self.data_fingerprint_ = fingerprint(z, labels)
         self.class_names_ = names
@@ -131,7 +138,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def predict_confidence(
         self,
-        logits: ArrayLike | CalibrationData,
+        logits: ArrayLike | AnyData,
         *,
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,
@@ -153,7 +160,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def predict_proba(
         self,
-        logits: ArrayLike | CalibrationData,
+        logits: ArrayLike | AnyData,
         *,
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,
@@ -185,7 +192,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def predict_all(
         self,
-        logits: ArrayLike | CalibrationData,
+        logits: ArrayLike | AnyData,
         *,
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,
@@ -318,20 +325,6 @@ class Calibrator(BaseEstimator, ABC):
         """Whether predictions for a row depend on the other rows of its domain."""
         return False
 
-    def _check_blocks(self, sample_weight: Any) -> None:
-        """Raise InputError if this method cannot be fitted to rows that are read in blocks."""
-        if not self._fits_blocks:
-            raise InputError(
-                f"{type(self).__name__} needs all rows in memory; pass store.read() instead of the "
-                "store, or fit TemperatureScaling, DomainTemperatureScaling or "
-                "MultiDomainTemperatureScaling, which read it in blocks."
-            )
-        if sample_weight is not None:
-            raise InputError(
-                "sample_weight cannot be used with rows that are read in blocks; pass store.read() "
-                "instead of the store."
-            )
-
     def _predict_blocks(self, method: str, rows: BlockedRows, features: Any, domains: Any) -> Array:
         """Predictions of a method for rows that are read in blocks."""
         unpack_arguments(method, rows, features=features, domains=domains)
@@ -350,6 +343,11 @@ class Calibrator(BaseEstimator, ABC):
         """Checked logits of a prediction, and the values of its rows."""
         check_is_fitted(self)
         inputs = unpack_arguments(method, logits, features=features, domains=domains)
+        if is_row_array(inputs.logits):
+            raise InputError(
+                f"{method} needs rows in memory; read the data first, such as store.read(), or "
+                "use predict_proba, predict_confidence or predict_temperature."
+            )
         z = check_logits(inputs.logits, n_classes=self.n_classes_)
         check_same_classes(getattr(self, "class_names_", None), inputs.class_names)
         fitted_columns = getattr(self, "feature_columns_", None)
@@ -391,7 +389,7 @@ class TemperatureCalibrator(Calibrator):
 
     def predict_temperature(
         self,
-        logits: ArrayLike | CalibrationData,
+        logits: ArrayLike | AnyData,
         *,
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,

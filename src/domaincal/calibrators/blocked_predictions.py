@@ -64,16 +64,18 @@ class BlockWarnings:
 def each_block(
     rows: BlockedRows, function: Callable[[CalibrationData], Result]
 ) -> Iterator[Result]:
-    """Results of a function for the blocks of rows; a warning of several blocks is issued once."""
+    """Results of a function for the blocks of rows; a warning of several blocks is issued once.
+
+    The function runs in this process.
+    """
+    size = rows.rows_of_block()
+    starts = range(0, len(rows), size)
+    found = (_on_block(rows, function, start, min(start + size, len(rows))) for start in starts)
+    return _with_warnings(found)
+
+
+def _with_warnings(found: Iterator[tuple[Result, BlockWarnings]]) -> Iterator[Result]:
     noted = BlockWarnings()
-    parts, size = rows.row_parts, rows.rows_of_block()
-    if parts is None:
-        found: Iterator[tuple[Result, BlockWarnings]] = (
-            _on_block(rows, function, start, min(start + size, len(rows)))
-            for start in range(0, len(rows), size)
-        )
-    else:
-        found = parts.map_blocks(_on_block, rows, function, n_rows=size)
     for result, of_block in found:
         noted += of_block
         yield result
@@ -116,10 +118,16 @@ def _sum_with_warnings(rows: BlockedRows, function: Callable[..., Any], *argumen
 
 
 def predict_blocks(rows: BlockedRows, predict: Callable[[CalibrationData], Any]) -> Array:
-    """Predictions of all rows, in one array."""
+    """Predictions of all rows, in one array; computed where the rows are."""
     out = np.empty(0)
     start = 0
-    for part in each_block(rows, predict):
+    parts = rows.row_parts
+    found = (
+        each_block(rows, predict)
+        if parts is None
+        else _with_warnings(parts.map_blocks(_on_block, rows, predict, n_rows=rows.rows_of_block()))
+    )
+    for part in found:
         if start == 0:
             out = np.empty((len(rows), *part.shape[1:]), part.dtype)
         out[start : start + len(part)] = part

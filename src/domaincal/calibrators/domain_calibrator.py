@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array, FloatArray, IntArray
-from domaincal._validation import check_domains
+from domaincal._validation import check_domain_weights, check_domains
 from domaincal._warnings import warn_caller
-from domaincal._wording import few
+from domaincal._wording import list_domains
 from domaincal.calibrators.base import TemperatureCalibrator
 from domaincal.calibrators.drawings import draw_temperatures
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.temperature import bound_reasons, fit_pooled_temperature
-from domaincal.errors import BoundaryWarning, InputError, SmallDomainWarning
+from domaincal.errors import BoundaryWarning, SmallDomainWarning
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 from domaincal.statistics.domain_counts import domain_counts
 from domaincal.statistics.temperature_solver import MINIMUM_ROWS
@@ -75,7 +74,7 @@ class DomainCalibrator(TemperatureCalibrator):
         codes, names = check_domains(
             rows.domains, n_rows=len(rows.logits), needed_by=type(self).__name__
         )
-        _check_weights(rows.weight, codes, names)
+        check_domain_weights(rows.weight, codes, names)
         each = fit_temperature(
             LabelledRows(rows.logits, rows.labels, codes, len(names), rows.weight)
         )
@@ -110,27 +109,6 @@ class DomainCalibrator(TemperatureCalibrator):
             t.index.tolist(), t.to_numpy(), self.domain_standard_errors_.to_numpy(),
             t.index.isin(self.used_domains_), self.temperature_,
         )  # fmt: skip
-
-
-def list_domains(names: Array | Sequence[object]) -> str:
-    """The word "domain" and the first ten names, for messages.
-
-    Examples
-    --------
-    >>> list_domains(["day", "night"])
-    "domains 'day', 'night'"
-    """
-    shown = few(map(repr, np.asarray(names, object).tolist()), 10)
-    return f"domain{'s' if len(names) > 1 else ''} {shown}"
-
-
-def _check_weights(weight: FloatArray | None, codes: IntArray, names: Array) -> None:
-    """Raise InputError if all rows of a domain have weight 0."""
-    if weight is None:
-        return
-    empty = names[np.bincount(codes, weight, minlength=len(names)) == 0]
-    if len(empty):
-        raise InputError(f"sample_weight sums to zero in {list_domains(empty)}; drop those rows.")
 
 
 def _warn_of_unused_domains(names: Array, small: Array, fit: TemperatureFit) -> None:

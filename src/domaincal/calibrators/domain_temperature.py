@@ -10,7 +10,8 @@ import pandas as pd
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_domains
 from domaincal._warnings import warn_caller
-from domaincal.calibrators.domain_calibrator import DomainCalibrator, list_domains
+from domaincal._wording import list_domains
+from domaincal.calibrators.domain_calibrator import DomainCalibrator
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.errors import UnseenDomainWarning
 

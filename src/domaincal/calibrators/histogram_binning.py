@@ -66,6 +66,12 @@ class HistogramBinning(ScoreCalibrator):
         midpoints = 0.5 * (edges[1:] + edges[:-1])
         return StepMap(edges, np.where(n > 0, n_hits / np.where(n > 0, n, 1.0), midpoints))
 
+    def _histogram_edges(self, n_maps: int) -> FloatArray:
+        # The sums of equal bins are all that is needed of the scores.
+        if self.strategy == "uniform":
+            return bin_edges(np.empty(0), self.n_bins, self.strategy)
+        return super()._histogram_edges(n_maps)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_n_bins(self.n_bins)

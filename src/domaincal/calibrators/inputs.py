@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pandas as pd
 
+from domaincal._row_arrays import CodedRows, ComputedRows, is_row_array
 from domaincal._tensors import select_columns
-from domaincal._typing import Array, FloatArray
-from domaincal._validation import check_class_columns, check_names, column_names
+from domaincal._typing import Array, FloatArray, IntArray
+from domaincal._validation import check_class_columns, check_domains, check_names, column_names
 from domaincal._wording import few
 from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.blocked_rows import as_rows
@@ -54,6 +56,48 @@ class TrainingRows:
     features: Any
     domains: Any
     weight: FloatArray | None
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the rows are read in blocks."""
+        return is_row_array(self.logits)
+
+    def domain_codes(self, *, needed_by: str) -> tuple[IntArray, Array]:
+        """Number of the domain of each row, and the sorted names; "all" without domains."""
+        n = len(self.logits)
+        if self.domains is not None:
+            return check_domains(self.domains, n_rows=n, needed_by=needed_by)
+        names = np.array(["all"], object)
+        if self.streamed:
+            codes = ComputedRows((n,), np.int64, _zeros)
+            return cast(IntArray, codes), names
+        return np.zeros(n, np.int64), names
+
+    def select(self, numbers: IntArray) -> TrainingRows:
+        """Some of the rows, in memory."""
+        domains = self.domains
+        if isinstance(domains, CodedRows):
+            domains = domains.names[domains.codes[numbers]]
+        elif domains is not None:
+            domains = np.asarray(domains)[numbers]
+        return TrainingRows(
+            self.logits[numbers],
+            self.labels[numbers],
+            None if self.features is None else self.features[numbers],
+            domains,
+            None if self.weight is None else self.weight[numbers],
+        )
+
+    def as_source(self) -> BlockedRows:
+        """Rows that are read in blocks, as an argument of ``fit``."""
+        return BlockedRows(
+            cast(Any, self.logits), labels=cast(Any, self.labels), features=self.features,
+            domains=self.domains,
+        )  # fmt: skip
+
+
+def _zeros(start: int, stop: int) -> IntArray:
+    return np.zeros(stop - start, np.int64)
 
 
 def unpack_arguments(

@@ -7,7 +7,7 @@ from itertools import accumulate
 import numpy as np
 import pandas as pd
 
-from domaincal._row_arrays import RowArray, parts_of, row_range
+from domaincal._row_arrays import is_row_array, parts_of, row_range
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._warnings import warn_caller
 from domaincal.errors import InputError, SubsampleWarning
@@ -36,49 +36,84 @@ def sample_rows(rows: IntArray, codes: IntArray, *, max_rows: int, random_state:
 
 
 def sample_blocks(
-    codes: RowArray, used: Array, *, n_rows: IntArray, max_rows: int, random_state: int
+    codes: Array, sizes: IntArray, *, n_rows: IntArray, random_state: int
 ) -> IntArray:
-    """Row numbers of a sample of rows that are read in blocks, as :func:`sample_rows` draws it.
+    """Row numbers of a random sample of rows that are read in blocks, in increasing order.
 
-    The draw is another one for the same seed: it takes no memory for the rows that are not drawn.
-    ``n_rows`` is the number of rows of each domain.
+    The draw is not that of :func:`sample_rows`: it takes no memory for rows that are not drawn.
+
+    Parameters
+    ----------
+    codes : RowArray of integers
+        Number of the domain of each row.
+    sizes, n_rows : arrays of shape (n_domains,)
+        Number of rows to draw, and number of rows, of each domain.
     """
     random = np.random.default_rng(random_state)
-    per_domain = max(1, max_rows // max(1, int(used.sum())))
-    everything = int(n_rows[used].sum()) <= max_rows
-    drawn = {}
-    for k in np.flatnonzero(used).tolist():
-        n = int(n_rows[k])
-        size = n if everything else min(n, per_domain)
-        drawn[k] = np.sort(random.choice(n, size, replace=False, shuffle=False))
-    before = np.zeros(len(n_rows), np.int64)
+    starts = np.cumsum(n_rows) - n_rows
+    # A row has the number that it would have if the rows were sorted by domain.
+    drawn = []
+    for start, n, size in zip(starts.tolist(), n_rows.tolist(), sizes.tolist(), strict=True):
+        some = random.choice(n, size, replace=False, shuffle=False) if size < n else np.arange(n)
+        drawn.append(start + np.sort(some))
+    chosen = np.concatenate(drawn)
     parts = parts_of(codes)
     if parts is None:
-        found = _drawn_rows(codes, drawn, before)
-    else:
-        counts = parts.map(domain_counts, codes, len(n_rows))
-        starts = [*accumulate((one.astype(np.int64) for one in counts[:-1]), initial=before)]
-        found = np.concatenate(parts.map(_drawn_rows, codes, drawn, each=starts))
-    return found
+        return _drawn_rows(codes, chosen, starts)
+    counts = parts.map(domain_counts, codes, len(n_rows))
+    before = [*accumulate((one.astype(np.int64) for one in counts[:-1]), initial=starts)]
+    return np.concatenate(parts.map(_drawn_rows, codes, chosen, each=before))
 
 
-def _drawn_rows(codes: RowArray, drawn: dict[int, IntArray], before: IntArray) -> IntArray:
-    """Row numbers of the drawn rows, in ascending order.
+def _drawn_rows(codes: Array, chosen: IntArray, before: IntArray) -> IntArray:
+    """Numbers of the chosen rows, in increasing order.
 
-    ``drawn[k]`` counts the rows of domain k, of which ``before[k]`` come before the rows that this
-    process reads.
+    ``chosen`` holds their places if the rows were sorted by domain, and ``before`` the place of the
+    first row of each domain that this process reads.
     """
     before = before.copy()
     found = [np.empty(0, np.int64)]
-    for block in row_blocks(row_range(codes), 8):
+    for block in row_blocks(row_range(codes), 8) if len(chosen) else []:
         own = codes[block]
-        for k in np.unique(own).tolist():
-            places = np.flatnonzero(own == k)
-            if k in drawn:
-                low, high = np.searchsorted(drawn[k], [before[k], before[k] + len(places)])
-                found.append(block.start + places[drawn[k][low:high] - before[k]])
-            before[k] += len(places)
-    return np.sort(np.concatenate(found))
+        order = np.argsort(own, kind="stable")
+        present, counts = np.unique(own, return_counts=True)
+        places = np.arange(len(own)) - np.repeat(np.cumsum(counts) - counts, counts)
+        numbers = np.repeat(before[present], counts) + places
+        at = np.minimum(np.searchsorted(chosen, numbers), len(chosen) - 1)
+        found.append(block.start + np.sort(order[chosen[at] == numbers]))
+        before[present] += counts
+    return np.concatenate(found)
+
+
+def equal_sizes(n_rows: IntArray, used: Array, max_rows: int) -> IntArray:
+    """Rows to draw from each domain, equally many of each used domain.
+
+    Examples
+    --------
+    >>> equal_sizes(np.array([5, 100, 70]), np.array([True, True, False]), 40).tolist()
+    [5, 20, 0]
+    """
+    available = np.where(used, n_rows, 0)
+    if available.sum() <= max_rows:
+        return available
+    return np.minimum(available, max(1, max_rows // max(1, int(used.sum()))))
+
+
+def draw_rows(
+    codes: Array, used: Array, weight: FloatArray | None, *, max_rows: int, random_state: int
+) -> tuple[IntArray, int]:
+    """Numbers of the rows of used domains, or of a sample of them; and the number of all of them.
+
+    A sample has equally many rows of each domain.
+    """
+    if is_row_array(codes):
+        n_rows = domain_counts(codes, len(used)).astype(np.int64)
+        sizes = equal_sizes(n_rows, used, max_rows)
+        rows = sample_blocks(codes, sizes, n_rows=n_rows, random_state=random_state)
+        return rows, int(n_rows[used].sum())
+    available = weighted_rows(codes, used, weight)
+    rows = sample_rows(available, codes, max_rows=max_rows, random_state=random_state)
+    return rows, len(available)
 
 
 def check_max_rows(max_rows: int, n_domains: int) -> None:

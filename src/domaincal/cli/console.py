@@ -122,6 +122,32 @@ def working(text: str) -> Iterator[None]:
 
 
 @contextmanager
+def reading(text: str, data: Any) -> Iterator[Any]:
+    """Show a status line; for rows that are read in blocks, how much was read. Yields the data."""
+    from domaincal.data import BlockedRows
+
+    if not isinstance(data, BlockedRows) or not _is_terminal(sys.stderr):
+        with working(text):
+            yield data
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn
+    from rich.text import Text
+
+    from domaincal._memory import format_size
+
+    class Amount(TextColumn):
+        def render(self, task: Any) -> Text:
+            rate = "" if task.speed is None else f", {format_size(int(task.speed))}/s"
+            return Text(f"{format_size(int(task.completed))} read{rate}")
+
+    columns = [SpinnerColumn(), TextColumn("{task.description}"), Amount("")]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(printable(text), total=None)
+        yield data.watched(lambda n_bytes: bar.advance(task, n_bytes))
+
+
+@contextmanager
 def progress(
     text: str, *, within: str = "", unit: str = ""
 ) -> Iterator[Callable[[Sequence[Any]], Iterable[Any]]]:

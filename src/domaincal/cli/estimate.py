@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,27 +75,30 @@ def estimate(
       domaincal estimate model.safetensors new.csv --domain site --fail-below 80%
       domaincal estimate model.safetensors new.npz --plot accuracy.png
     """
-    from domaincal.cli.console import say, working
+    from domaincal.cli.console import reading, say
     from domaincal.cli.method_options import require_prediction_inputs
     from domaincal.cli.model_floor import with_floor_of_fit
-    from domaincal.cli.options import claimed, described, read_input
+    from domaincal.cli.options import claimed, described, opened_input
     from domaincal.shift import load_estimator
 
     if figure is not None:
         from domaincal.plots.figure_files import require_figure_format
 
         require_figure_format(figure)
-    with nullcontext() if figure is None else claimed(figure, force=force):
+    with ExitStack() as stack:
+        if figure is not None:
+            stack.enter_context(claimed(figure, force=force))
         estimator = load_estimator(model)
         columns = with_floor_of_fit(columns, [model])
-        source = read_input(data, columns, max_memory=max_memory)
+        source = stack.enter_context(opened_input(data, columns, max_memory=max_memory))
+        rows = described(source)
         require_prediction_inputs(estimator.calibrator_, model, source)
         if source.data.domains is None:
             source.warn_of_no_domains("all rows count as one domain")
         if source.data.labels is not None:
             say("labels are not used; to compare with them: domaincal evaluate --model", err=True)
-        with working(f"estimating with {model}"):
-            table = estimator.predict(source.data)
+        with reading(f"estimating with {model}", source.data) as read:
+            table = estimator.predict(read)
         # Domains without a lower limit, such as those outside, come first.
         table = table.sort_values(["low", "predicted_accuracy"], ignore_index=True)
         if figure is not None:
@@ -105,7 +108,7 @@ def estimate(
             draw_to_file(figure, lambda: plot_predicted_accuracy(table))
     gate = None if fail_below is None else _gate(table, fail_below)
     if as_json:
-        _print_document(model, described(source), table, estimator, gate, figure)
+        _print_document(model, rows, table, estimator, gate, figure)
     else:
         _print_tables(table, estimator, gate, figure)
     if gate is not None and not gate["holds"]:

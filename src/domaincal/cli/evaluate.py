@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from domaincal.cli.baseline import Baseline
-    from domaincal.cli.options import InputData
     from domaincal.data.column_choice import ColumnChoice
 
 #: Exit status of a failed gate.
@@ -143,7 +142,7 @@ def evaluate(
     """
     from domaincal.cli.evaluation_methods import load_models, prepare_methods, require_arrays
     from domaincal.cli.model_floor import with_floor_of_fit
-    from domaincal.cli.options import claimed, described, read_input
+    from domaincal.cli.options import claimed, described, opened_input
 
     gates = GateOptions(fail_above, baseline, fail_worse, fail_on, worst)
     _check_methods(methods, models, ood, split, leave_one_domain_out, folds)
@@ -156,7 +155,8 @@ def evaluate(
                 outputs.enter_context(claimed(path, force=force))
         earlier = gates.read_baseline()
         columns = with_floor_of_fit(columns, models)
-        source = read_input(data, columns, max_memory=max_memory)
+        source = outputs.enter_context(opened_input(data, columns, max_memory=max_memory))
+        rows = described(source)
         require_arrays(source, ood=ood, leave_one_domain_out=leave_one_domain_out, split=split)
         if source.data.domains is None:
             left_out = "" if methods or models else ", and md-ts and batch are left out"
@@ -170,11 +170,11 @@ def evaluate(
                 folds=folds, split=split, seed=seed,
             )  # fmt: skip
         if earlier is not None:
-            earlier.require(described(source), protocol, protocol["methods"][-1])
+            earlier.require(rows, protocol, protocol["methods"][-1])
         table = score()
         _write_files(table, output, figure)
     _print_and_exit(
-        source, protocol, table, gates, earlier, output=output, figure=figure, markdown=markdown,
+        rows, protocol, table, gates, earlier, output=output, figure=figure, markdown=markdown,
         as_json=as_json,
     )  # fmt: skip
 
@@ -230,7 +230,7 @@ def _write_files(table: pd.DataFrame, output: Path | None, figure: Path | None) 
 
 
 def _print_and_exit(
-    source: InputData,
+    rows: dict[str, Any],
     protocol: dict[str, Any],
     table: pd.DataFrame,
     gates: GateOptions,
@@ -244,12 +244,9 @@ def _print_and_exit(
     """Check the gates and print the results; exit with status 3 if a gate has failed."""
     from domaincal.cli import evaluation_result
     from domaincal.cli.evaluation_markdown import print_evaluation_markdown
-    from domaincal.cli.options import described
 
     gate, change = gates.check(table), gates.check_change(table, earlier)
-    result = evaluation_result.EvaluationResult(
-        described(source), protocol, table, gate, change, output, figure
-    )
+    result = evaluation_result.EvaluationResult(rows, protocol, table, gate, change, output, figure)
     if as_json:
         evaluation_result.print_evaluation_document(result)
     elif markdown:

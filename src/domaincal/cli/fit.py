@@ -68,7 +68,7 @@ def fit(
       domaincal fit scores.npz -o model.safetensors --method md-ts:target=log
     """
     from domaincal.calibrators.files.model_file import save_calibrator
-    from domaincal.cli.console import print_json, say, working
+    from domaincal.cli.console import print_json, reading, say
     from domaincal.cli.inspect import model_facts
     from domaincal.cli.method_options import (
         auto_calibration,
@@ -78,15 +78,18 @@ def fit(
     )
     from domaincal.cli.model_estimator import estimator_sections, fit_estimator
     from domaincal.cli.model_floor import floor_section
-    from domaincal.cli.options import claimed, described, read_input, size_of
+    from domaincal.cli.options import claimed, described, opened_input, size_of
     from domaincal.cli.tables import print_model
     from domaincal.errors import InputError
 
     _check_method(method, batch, head)
     if output.suffix != ".safetensors":
         raise InputError(f"{output} must end in .safetensors, the format of calibrators.")
-    with claimed(output, force=force):
-        source = read_input(data, columns, max_memory=max_memory)
+    with (
+        claimed(output, force=force),
+        opened_input(data, columns, max_memory=max_memory) as source,
+    ):
+        rows = described(source)
         source.require("labels", needed_by="fit")
         is_chosen = method is None and head is None
         if is_chosen:
@@ -98,16 +101,16 @@ def fit(
             calibrator = parse_method(method)
             require_inputs(calibrator, method, source)
             title = f"fitting {method}"
-        with working(title), _file_named_in_warnings(source):
-            calibrator.fit(source.data)
+        with reading(title, source.data) as read, _file_named_in_warnings(source):
+            calibrator.fit(read)
         calibrator = getattr(calibrator, "best_", calibrator)
-        with working("leaving domains out, for domaincal estimate"):
-            estimator = fit_estimator(calibrator, source)
+        with reading("leaving domains out, for domaincal estimate", source.data) as read:
+            estimator = fit_estimator(calibrator, read)
         sections = {**floor_section(source.floor), **estimator_sections(estimator)}
         save_calibrator(calibrator, output, sections)
     if as_json:
         facts = model_facts(calibrator, source.floor, estimator)
-        print_json("fit", {"output": str(output), "calibrator": facts, "data": described(source)})
+        print_json("fit", {"output": str(output), "calibrator": facts, "data": rows})
         return
     print_model(calibrator, source.floor, estimator)
     if is_chosen and batch is None and len(calibrator.provenance_.table):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from domaincal.cli.options import InputData
+    from domaincal.data.blocked_rows import AnyRows
     from domaincal.shift import ConfidenceEstimator
 
 # Number of rows for which the width of the intervals is shown.
 _SHOWN_ROWS = 100
 
 
-def fit_estimator(calibrator: Any, source: InputData) -> ConfidenceEstimator | None:
+def fit_estimator(calibrator: Any, data: AnyRows) -> ConfidenceEstimator | None:
     """Estimator from the rows of the fit; None if they are of too few domains.
 
     It uses features only if predictions of the calibrator do, so that ``estimate`` needs the same
@@ -23,17 +24,13 @@ def fit_estimator(calibrator: Any, source: InputData) -> ConfidenceEstimator | N
     from domaincal.calibrators.batch.batch_temperature import MINIMUM_DOMAINS
     from domaincal.cli.console import say
     from domaincal.cli.method_options import needed_features
-    from domaincal.data import CalibrationData
     from domaincal.errors import InputError
     from domaincal.shift import ConfidenceEstimator
 
-    data = source.data
     if data.domains is None or len(data.domain_names) < MINIMUM_DOMAINS:
         return None
     if not needed_features(calibrator):
-        data = CalibrationData(
-            data.logits, labels=data.labels, domains=data.domains, class_names=data.class_names
-        )
+        data = replace(data, features=None, feature_names=None)
     try:
         # The fit of the calibrator has warned of the data already.
         with handle_warnings(lambda message, category: None):

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from domaincal.data import CalibrationData
+    from domaincal._typing import Array
+    from domaincal.data.blocked_rows import AnyRows
     from domaincal.data.column_choice import ColumnChoice
     from domaincal.io.kept_columns import Keep
+    from domaincal.io.opened_rows import OpenedRows
+    from domaincal.io.raw_data import RawData
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,7 +87,8 @@ class InputData:
     Attributes
     ----------
     path : path
-    data : CalibrationData
+    data : CalibrationData or BlockedRows
+        Rows in memory; of a large file, rows that are read in blocks.
     ignored : tuple of str
         Names of the columns or arrays that were not read.
     columns : dict from arrays to names, or None
@@ -96,7 +100,7 @@ class InputData:
     """
 
     path: Path
-    data: CalibrationData
+    data: Any
     ignored: tuple[str, ...]
     columns: dict[str, list[str]] | None
     kept: pd.DataFrame | None = None
@@ -142,21 +146,46 @@ def read_input(
 
     Warns if its logits look like probabilities.
     """
-    from domaincal._validation import look_like_probabilities
-    from domaincal._warnings import warn_caller
-    from domaincal.cli.column_options import print_columns
     from domaincal.cli.console import working
-    from domaincal.data.logits import DEFAULT_FLOOR
-    from domaincal.errors import ProbabilitiesWarning
     from domaincal.io.formats import read_rows
     from domaincal.io.standard_input import STDIN, STDIN_NAME
 
     with working(f"reading {path}"):
         raw, data = read_rows(path, columns, max_memory=max_memory, keep=keep)
-        suspicious = "logits" in raw.arrays and look_like_probabilities(data.logits)
-    path = STDIN_NAME if path == STDIN else path
-    print_columns(columns, raw.sources)
-    if suspicious:
+    source = _input_data(path, columns, data, raw)
+    return replace(source, path=Path(STDIN_NAME) if path == STDIN else path, kept=raw.kept)
+
+
+@contextmanager
+def opened_input(
+    path: Path, columns: ColumnChoice, *, max_memory: int | None
+) -> Iterator[InputData]:
+    """Data file as :func:`read_input` reads it; the rows of a large file are read in blocks."""
+    from domaincal.cli.console import working
+    from domaincal.io import is_streamed, open_rows
+
+    if not is_streamed(path):
+        yield read_input(path, columns, max_memory=max_memory)
+        return
+    with ExitStack() as stack:
+        with working(f"reading {path}"):
+            opened = stack.enter_context(open_rows(path, columns, max_memory=max_memory))
+        yield _input_data(path, columns, opened.rows, opened)
+
+
+def _input_data(
+    path: Path, columns: ColumnChoice, data: AnyRows, found: RawData | OpenedRows
+) -> InputData:
+    """What was read; prints the columns that options chose."""
+    from domaincal._validation import look_like_probabilities
+    from domaincal._warnings import warn_caller
+    from domaincal.cli.column_options import print_columns
+    from domaincal.data.logits import DEFAULT_FLOOR
+    from domaincal.errors import ProbabilitiesWarning
+
+    print_columns(columns, found.sources)
+    are_logits = "probabilities" not in found.sources
+    if are_logits and look_like_probabilities(cast("Array", data.logits)):
         warn_caller(
             f"the logits of {path} are >= 0 and sum to 1 in each row; if they are probabilities, "
             "name them with --probabilities.",
@@ -164,11 +193,11 @@ def read_input(
         )
     chosen = None
     if not columns.is_default():
-        chosen = {array: list(names) for array, names in raw.sources.items()}
+        chosen = {array: list(names) for array, names in found.sources.items()}
     floor = None
-    if "logits" not in raw.arrays:
+    if not are_logits:
         floor = DEFAULT_FLOOR if columns.floor is None else columns.floor
-    return InputData(path, data, raw.ignored, chosen, raw.kept, floor)
+    return InputData(path, data, found.ignored, chosen, None, floor)
 
 
 def require_output(path: Path, *, force: bool, grows: bool = False) -> None:

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from domaincal._row_arrays import CodedRows, RowArray, RowParts, parts_of, row_range
-from domaincal._typing import Array
+from domaincal._row_arrays import (
+    CodedRows,
+    RowArray,
+    RowParts,
+    SelectedRows,
+    WatchedRows,
+    parts_of,
+    row_range,
+)
+from domaincal._typing import Array, IntArray
 from domaincal.data.calibration_data import CalibrationData
+from domaincal.data.fingerprint import fingerprint
 from domaincal.errors import InputError
+
+#: Rows in memory, or rows that are read in blocks.
+AnyRows: TypeAlias = "CalibrationData | BlockedRows"
+#: The same, or what has rows to read, such as a store.
+AnyData: TypeAlias = "CalibrationData | BlockedRows | RowSource"
+Rows = TypeVar("Rows", bound=AnyRows)
 
 #: Size of the logits and features of a block.
 BLOCK_BYTES = 1 << 24
@@ -68,6 +84,49 @@ class BlockedRows:
             raise InputError("these rows have no domains; write the data with domains.")
         return self.domains.names.copy()
 
+    @property
+    def domain_codes(self) -> tuple[IntArray, Array]:
+        """Number of each row's domain, in memory, and the sorted names, as in CalibrationData."""
+        if self.domains is None:
+            return np.zeros(len(self), np.int64), domain_names_of(self)
+        return self.domains.codes[:], self.domains.names
+
+    @property
+    def group_codes(self) -> tuple[IntArray, Array]:
+        """Number of each row's group, in memory, and the sorted names, as in CalibrationData."""
+        if self.groups is None:
+            return np.arange(len(self)), np.arange(len(self))
+        return self.groups.codes[:], self.groups.names
+
+    def fingerprint(self) -> str:
+        """Short digest of the logits and labels, which fitted calibrators store."""
+        return fingerprint(cast(Array, self.logits), cast(Array, self.labels))
+
+    def where(self, mask: Array) -> BlockedRows:
+        """Rows of a mask, which are read when they are needed."""
+        if not mask.any():
+            raise InputError("no row is selected; select at least one.")
+
+        def part(array: RowArray | None) -> RowArray | None:
+            return None if array is None else SelectedRows(array, mask)
+
+        return replace(
+            self, logits=SelectedRows(self.logits, mask), labels=part(self.labels),
+            features=part(self.features),
+            domains=None if self.domains is None else self.domains.where(mask),
+            groups=None if self.groups is None else self.groups.where(mask),
+        )  # fmt: skip
+
+    def watched(self, report: Callable[[int], object]) -> BlockedRows:
+        """The same rows; ``report`` gets the number of bytes of each read of logits or features.
+
+        Reads of the workers of a cluster are not reported.
+        """
+        if self.row_parts is not None:
+            return self
+        features = None if self.features is None else WatchedRows(self.features, report)
+        return replace(self, logits=WatchedRows(self.logits, report), features=features)
+
     def blocks(self, n_rows: int | None = None) -> Iterator[CalibrationData]:
         """Blocks of consecutive rows, each in memory.
 
@@ -97,24 +156,31 @@ class BlockedRows:
 
     def read(self, start: int, stop: int) -> CalibrationData:
         """Rows from ``start`` to ``stop``, in memory."""
+        return self.select(slice(start, stop))
 
-        def part(rows: RowArray | None) -> Array | None:
-            return None if rows is None else rows.read(start, stop)
+    def select(self, rows: slice | IntArray) -> CalibrationData:
+        """Some of the rows, in memory, by a slice or by their numbers."""
 
-        def codes(rows: CodedRows | None) -> tuple[Array, Array] | None:
-            return None if rows is None else (rows.codes.read(start, stop), rows.names)
+        def part(array: RowArray | None) -> Array | None:
+            return None if array is None else array[rows]
+
+        def codes(coded: CodedRows | None) -> tuple[Array, Array] | None:
+            return None if coded is None else (coded.codes[rows], coded.names)
 
         return CalibrationData.from_codes(
-            self.logits.read(start, stop), labels=part(self.labels), features=part(self.features),
+            self.logits[rows], labels=part(self.labels), features=part(self.features),
             domains=codes(self.domains), groups=codes(self.groups), class_names=self.class_names,
             feature_names=self.feature_names, provenance=self.provenance,
         )  # fmt: skip
 
 
-@runtime_checkable
-class RowSource(Protocol):
-    """Something whose rows are read in blocks, such as a store on a disk."""
+class RowSource(ABC):
+    """Base class of what has rows to read in blocks, such as a store on a disk.
 
+    A base class, and no protocol: sparse matrices of scipy have an attribute ``rows``, too.
+    """
+
+    @abstractmethod
     def rows(self) -> BlockedRows:
         """The rows."""
 
@@ -130,7 +196,12 @@ def as_rows(data: Any) -> Any:
     return data.rows() if isinstance(data, RowSource) else data
 
 
-def domain_names_of(data: CalibrationData | BlockedRows) -> Array:
+def rows_where(data: Rows, mask: Array) -> Rows:
+    """Rows of a mask: in memory, or read when they are needed, as the data are."""
+    return cast(Rows, data.where(mask) if isinstance(data, BlockedRows) else data.select(mask))
+
+
+def domain_names_of(data: AnyRows) -> Array:
     """Sorted names of the domains; ``"all"`` for rows without domains."""
     if isinstance(data, CalibrationData):
         return data.domain_codes[1]

@@ -12,7 +12,7 @@ from domaincal._typing import Array
 from domaincal._validation import non_finite_error
 from domaincal._wording import few
 from domaincal.data.column_choice import said
-from domaincal.data.logits import floored_logits, logits_from_probabilities, logits_from_scores
+from domaincal.data.logits import ZeroCount, floored_logits, logits_from_scores
 from domaincal.errors import InputError
 
 
@@ -23,22 +23,27 @@ def logits_of(
     floor: float | None,
     *,
     columns: Sequence[str] | None = None,
+    first_row: int = 0,
+    zeros: ZeroCount | None = None,
 ) -> Array:
     """Logits of the array "logits" or "probabilities".
 
     An array of one column is the score of a binary classifier: the log-odds, or the probability,
     of class 1. ``source`` names the array or column in errors, and ``columns`` all columns of a
-    table; ``floor`` stands in place of smaller probabilities.
+    table; ``floor`` stands in place of smaller probabilities. ``first_row`` and ``zeros`` are for
+    a part of the rows, as in :func:`floored_logits`.
     """
     is_binary = values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)
     if not is_binary:
-        return values if array == "logits" else _logits_of_classes(values, floor, columns)
+        if array == "logits":
+            return values
+        return _logits_of_classes(values, floor, columns, first_row, zeros)
     if values.dtype.kind not in "fiub":
         raise InputError(f"{source} must hold numbers, not {values.dtype}.")
     scores = values.reshape(-1).astype(np.float64)
     finite = np.isfinite(scores)
     if not finite.all():
-        row = int(np.argmin(finite))
+        row = first_row + int(np.argmin(finite))
         raise InputError(f"{source} has no finite number in row {row}; fill it, or drop the row.")
     if array == "logits":
         return logits_from_scores(scores)
@@ -46,24 +51,34 @@ def logits_of(
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(
-            f"{source} contains {scores[row]:g} in row {row}, which is not a probability; if it "
+            f"{source} contains {scores[row]:g} in row {first_row + row}, which is not a "
+            "probability; if it "
             f"holds log-odds, name it with {said('logits')}."
         )
-    return logits_from_probabilities(np.column_stack([1.0 - scores, scores]), floor=floor)
+    both = np.column_stack([1.0 - scores, scores])
+    return floored_logits(both, floor, if_wrong="", first_row=first_row, zeros=zeros)
 
 
-def _logits_of_classes(values: Array, floor: float | None, columns: Sequence[str] | None) -> Array:
+def _logits_of_classes(
+    values: Array,
+    floor: float | None,
+    columns: Sequence[str] | None,
+    first_row: int,
+    zeros: ZeroCount | None,
+) -> Array:
     """Logits of probabilities of each class."""
     cure = f"if they are logits, name them with {said('logits')}"
     if columns is not None:
-        error = non_finite_error(values, "probabilities", "fill it, or drop the row", columns)
+        error = non_finite_error(
+            values, "probabilities", "fill it, or drop the row", columns, first_row=first_row
+        )
         if error is not None:
             raise error
         cure += (
             f"; the columns are {few(map(repr, columns), 12)}: there must be one for each class, "
             f"and no other; name them with {said('probabilities')}"
         )
-    return floored_logits(values, floor, if_wrong=cure)
+    return floored_logits(values, floor, if_wrong=cure, first_row=first_row, zeros=zeros)
 
 
 def label_indices(
@@ -142,15 +157,24 @@ def require_ids(values: Array, source: str) -> None:
     ids: pd.Series[Any] = pd.Series(values)
     empty = (ids.isna() | (ids == "")).to_numpy()
     if empty.any():
-        raise InputError(
-            f"{source} has no value in row {int(np.argmax(empty))}; give every row an id, or leave "
-            f"out {said('id')}."
-        )
+        raise missing_id_error(int(np.argmax(empty)), source)
     again = ids.duplicated().to_numpy()
     if again.any():
         row = int(np.argmax(again))
         first = int(np.argmax((ids == ids.iloc[row]).to_numpy()))
-        raise InputError(
-            f"{source} contains {str(ids.iloc[row])[:40]!r} in the rows {first} and {row}; ids "
-            f"must be different: correct them, or leave out {said('id')}."
-        )
+        raise repeated_id_error(ids.iloc[row], first, row, source)
+
+
+def missing_id_error(row: int, source: str) -> InputError:
+    """The error for a row without an id."""
+    return InputError(
+        f"{source} has no value in row {row}; give every row an id, or leave out {said('id')}."
+    )
+
+
+def repeated_id_error(value: Any, first: int, row: int, source: str) -> InputError:
+    """The error for an id of two rows."""
+    return InputError(
+        f"{source} contains {str(value)[:40]!r} in the rows {first} and {row}; ids must be "
+        f"different: correct them, or leave out {said('id')}."
+    )

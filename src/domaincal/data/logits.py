@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from domaincal._typing import ArrayLike, FloatArray
@@ -43,11 +45,27 @@ def logits_from_probabilities(
     return floored_logits(probabilities, floor, if_wrong="if they are logits, use them as logits")
 
 
-def floored_logits(probabilities: ArrayLike, floor: float | None, *, if_wrong: str) -> FloatArray:
-    """:func:`logits_from_probabilities`; ``if_wrong`` is the cure of rows that do not sum to 1."""
-    p = check_probabilities(probabilities, tolerance=0.02, if_logits=if_wrong).astype(np.float64)
+def floored_logits(
+    probabilities: ArrayLike,
+    floor: float | None,
+    *,
+    if_wrong: str,
+    first_row: int = 0,
+    zeros: ZeroCount | None = None,
+) -> FloatArray:
+    """:func:`logits_from_probabilities`; ``if_wrong`` is the cure of rows that do not sum to 1.
+
+    Of rows that are a part of others, ``first_row`` is the number of the first, and ``zeros``
+    counts for the warning, which is left to the caller.
+    """
+    p = check_probabilities(
+        probabilities, tolerance=0.02, if_logits=if_wrong, first_row=first_row
+    ).astype(np.float64)
     if floor is None:
-        _warn_of_zeros(p)
+        counted = ZeroCount() if zeros is None else zeros
+        counted.add(p)
+        if zeros is None:
+            counted.warn()
     np.maximum(p, DEFAULT_FLOOR if floor is None else floor, out=p)
     return np.asarray(np.log(p, out=p))
 
@@ -81,20 +99,33 @@ def logits_from_scores(scores: ArrayLike) -> FloatArray:
     return np.column_stack([np.zeros_like(s), s])
 
 
-def _warn_of_zeros(probabilities: FloatArray) -> None:
-    """Warn if zeros stand beside probabilities that are far above the default floor."""
-    positive = probabilities > 0.0
-    if len(probabilities) < _ENOUGH_ROWS or positive.all():
-        return
-    smallest = float(probabilities[positive].min())
-    if smallest < _COARSE:
-        return
-    # Half of the resolution; much less than equal shares, if all probabilities are 0 or 1.
-    floor = min(smallest / 2.0, 0.1 / probabilities.shape[1])
-    warn_caller(
-        f"{(~positive).sum()} of {positive.size} probabilities are 0, and the smallest other one "
-        f"is {smallest:.3g}: they seem to be rounded, or shares of votes. Zeros count as "
-        f"{DEFAULT_FLOOR:g}, which spoils temperatures. Keep more digits, or pass floor=... "
-        f"(--floor), such as {floor:.2g}, for fit and prediction.",
-        RoundedProbabilitiesWarning,
-    )
+@dataclass
+class ZeroCount:
+    """Number of probabilities of 0, and the smallest other one."""
+
+    n_rows: int = 0
+    n_values: int = 0
+    n_zeros: int = 0
+    smallest: float = 1.0
+
+    def add(self, probabilities: FloatArray) -> None:
+        """Count those of more rows."""
+        positive = probabilities > 0.0
+        self.n_rows += len(probabilities)
+        self.n_values += positive.size
+        self.n_zeros += positive.size - int(np.count_nonzero(positive))
+        self.smallest = float(np.min(probabilities, where=positive, initial=self.smallest))
+
+    def warn(self) -> None:
+        """Warn if zeros stand beside probabilities that are far above the default floor."""
+        if self.n_rows < _ENOUGH_ROWS or not self.n_zeros or self.smallest < _COARSE:
+            return
+        # Half of the resolution; much less than equal shares, if all probabilities are 0 or 1.
+        floor = min(self.smallest / 2.0, 0.1 * self.n_rows / self.n_values)
+        warn_caller(
+            f"{self.n_zeros} of {self.n_values} probabilities are 0, and the smallest other one "
+            f"is {self.smallest:.3g}: they seem to be rounded, or shares of votes. Zeros count as "
+            f"{DEFAULT_FLOOR:g}, which spoils temperatures. Keep more digits, or pass floor=... "
+            f"(--floor), such as {floor:.2g}, for fit and prediction.",
+            RoundedProbabilitiesWarning,
+        )

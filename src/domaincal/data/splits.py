@@ -11,6 +11,7 @@ import numpy as np
 from domaincal._typing import Array, ArrayLike
 from domaincal._validation import check_option, check_random_state
 from domaincal._wording import few
+from domaincal.data.blocked_rows import AnyRows
 from domaincal.data.calibration_data import CalibrationData
 from domaincal.errors import InputError
 from domaincal.kernels.row_groups import rows_of_codes
@@ -50,9 +51,7 @@ def split_halves(
     return data.select(first), data.select(~first)
 
 
-def half_mask(
-    data: CalibrationData, *, by: SplitBy, random_state: int | np.random.Generator
-) -> Array:
+def half_mask(data: AnyRows, *, by: SplitBy, random_state: int | np.random.Generator) -> Array:
     """Mask of the rows in the first half of :func:`split_halves`."""
     rng = check_random_state(random_state)
     first = np.zeros(len(data), bool)
@@ -73,7 +72,7 @@ def half_mask(
     return first
 
 
-def _balanced_groups(data: CalibrationData, rng: np.random.Generator) -> Array:
+def _balanced_groups(data: AnyRows, rng: np.random.Generator) -> Array:
     """Mask of the rows in the first half, which has whole groups and about half of each domain."""
     group, groups = data.group_codes
     if len(groups) < 2:
@@ -97,7 +96,7 @@ def _balanced_groups(data: CalibrationData, rng: np.random.Generator) -> Array:
     return np.asarray(first[group])
 
 
-def resolve_split(data: CalibrationData, by: SplitBy | None) -> SplitBy:
+def resolve_split(data: AnyRows, by: SplitBy | None) -> SplitBy:
     """Resolve the default: ``"group"`` if the data have groups, else ``"row"``."""
     if by is None:
         return "row" if data.groups is None else "group"
@@ -136,7 +135,7 @@ def split_domains(
     return data.select(~outside), data.select(outside)
 
 
-def rows_in_domains(data: CalibrationData, domains: ArrayLike) -> Array:
+def rows_in_domains(data: AnyRows, domains: ArrayLike) -> Array:
     """Mask of the rows in the given domains."""
     codes, names = data.domain_codes
     if names.dtype.kind != "O":
@@ -146,9 +145,7 @@ def rows_in_domains(data: CalibrationData, domains: ArrayLike) -> Array:
     return np.array([name in wanted for name in names], bool)[codes]
 
 
-def matching_domains(
-    data: CalibrationData, ood: str | Iterable[Any], *, argument: str = "ood"
-) -> Array:
+def matching_domains(data: AnyRows, ood: str | Iterable[Any], *, argument: str = "ood") -> Array:
     """Domains that ``ood`` names or matches; at least one domain must match and one must not.
 
     Errors name the ``argument``.
@@ -217,7 +214,7 @@ def leave_one_domain_out(
         yield name, data.select(~inside), data.select(inside)
 
 
-def domains_to_leave_out(data: CalibrationData) -> list[Any]:
+def domains_to_leave_out(data: AnyRows) -> list[Any]:
     """Names of the domains; raises an InputError if there is only one."""
     names: list[Any] = data.domain_names.tolist()
     if len(names) < 2:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from domaincal.data import CalibrationData
-from domaincal.data.blocked_rows import RowSource
+from domaincal.data.blocked_rows import AnyData
 from domaincal.evaluation.fitting import (
     Calibrators,
     calibrators_by_name,
@@ -19,8 +18,8 @@ from domaincal.evaluation.score_table import scores_of_method
 def evaluate(
     calibrators: Calibrators,
     *,
-    train: CalibrationData | RowSource,
-    test: CalibrationData | RowSource,
+    train: AnyData,
+    test: AnyData,
     n_bins: int = 15,
 ) -> pd.DataFrame:
     """Fit clones of calibrators to ``train`` and score them on each domain of ``test``.

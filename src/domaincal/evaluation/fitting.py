@@ -11,7 +11,7 @@ from domaincal._typing import Array
 from domaincal.calibrators.base import Calibrator, TemperatureCalibrator
 from domaincal.calibrators.inputs import check_same_classes
 from domaincal.data import BlockedRows, CalibrationData
-from domaincal.data.blocked_rows import as_rows
+from domaincal.data.blocked_rows import AnyRows, as_rows
 from domaincal.errors import InputError
 
 #: A calibrator, a sequence of calibrators, or a mapping from names to calibrators. Calibrators of
@@ -21,7 +21,7 @@ Calibrators: TypeAlias = Any
 _PREDICT_TEMPERATURE = TemperatureCalibrator.predict_temperature
 
 
-def fit_clone(calibrator: Any, data: CalibrationData | BlockedRows) -> Any:
+def fit_clone(calibrator: Any, data: AnyRows) -> Any:
     """Fit a clone of the calibrator to the data.
 
     A calibrator with its own ``fit`` gets arrays, because it need not accept CalibrationData. The
@@ -96,14 +96,14 @@ def require_labels(data: CalibrationData, argument: str) -> Array:
     return data.labels
 
 
-def labelled_rows(data: Any, argument: str) -> CalibrationData | BlockedRows:
+def labelled_rows(data: Any, argument: str) -> AnyRows:
     """The data, or the rows of a store; InputError if they have no labels."""
     data = as_rows(data)
     if not isinstance(data, BlockedRows):
         require_labels(data, argument)
     elif data.labels is None:
         raise InputError(f"{argument} has no labels; write the store from data with labels.")
-    found: CalibrationData | BlockedRows = data
+    found: AnyRows = data
     return found
 
 

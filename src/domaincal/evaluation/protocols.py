@@ -13,7 +13,7 @@ from domaincal._typing import Array, Track
 from domaincal._validation import check_count, check_random_state
 from domaincal._warnings import warn_caller
 from domaincal._wording import few
-from domaincal.data import CalibrationData
+from domaincal.data.blocked_rows import AnyData, AnyRows, Rows, rows_where
 from domaincal.data.splits import (
     SplitBy,
     domains_to_leave_out,
@@ -27,7 +27,7 @@ from domaincal.evaluation.fitting import (
     Calibrators,
     calibrators_by_name,
     fit_clone,
-    require_labels,
+    labelled_rows,
 )
 from domaincal.evaluation.method_warnings import MethodWarnings
 from domaincal.evaluation.score_table import score_table, scores_of_method
@@ -35,7 +35,7 @@ from domaincal.evaluation.score_table import score_table, scores_of_method
 
 def evaluate_split(
     calibrators: Calibrators,
-    data: CalibrationData,
+    data: AnyData,
     *,
     ood: str | Sequence[Any] = (),
     by: SplitBy | None = None,
@@ -49,8 +49,9 @@ def evaluate_split(
     ----------
     calibrators : calibrator, sequence of calibrators, or mapping from names to calibrators
         Calibrators to compare. They are not changed.
-    data : CalibrationData
-        Rows with labels. Without domains, the rows are split into two halves.
+    data : CalibrationData or Store
+        Rows with labels; those of a store are read in blocks. Without domains, the rows are split
+        into two halves.
     ood : domain, pattern or list of them, default none
         OOD domains, which are not fitted; see :func:`split_domains` for patterns.
     by : {"row", "group"}, optional
@@ -76,37 +77,39 @@ def evaluate_split(
     >>> table.groupby("kind")["domain"].nunique().to_dict()
     {'InD': 4, 'OOD': 2}
     """
-    train, scored = split_rows(data, ood=ood, by=by, random_state=random_state)
+    train, scored = split_rows(
+        labelled_rows(data, "data"), ood=ood, by=by, random_state=random_state
+    )
     with MethodWarnings() as warnings:
         return _fit_and_score(calibrators, train, scored, n_bins, track, warnings)
 
 
 def split_rows(
-    data: CalibrationData,
+    data: Rows,
     *,
     ood: str | Sequence[Any],
     by: SplitBy | None,
     random_state: int,
-) -> tuple[CalibrationData, dict[str, CalibrationData]]:
+) -> tuple[Rows, dict[str, Rows]]:
     """Rows to fit, and rows to score by kind ("InD", "OOD"); see :func:`evaluate_split`."""
-    require_labels(data, "data")
+    labelled_rows(data, "data")
     by = resolve_split(data, by)
     outside = np.zeros(len(data), bool)
     if _names_domains(ood):
         outside = rows_in_domains(data, matching_domains(data, ood))
     first = np.zeros(len(data), bool)
-    first[~outside] = half_mask(data.select(~outside), by=by, random_state=random_state)
+    first[~outside] = half_mask(rows_where(data, ~outside), by=by, random_state=random_state)
     parts = {"InD": ~first & ~outside}
     if outside.any():
         parts["OOD"] = outside & ~_same_group(data, first) if by == "group" else outside
     _warn_of_unscored_domains(data, np.logical_or.reduce(list(parts.values())))
-    scored = {kind: data.select(rows) for kind, rows in parts.items() if rows.any()}
-    return data.select(first & ~outside), scored
+    scored = {kind: rows_where(data, rows) for kind, rows in parts.items() if rows.any()}
+    return rows_where(data, first & ~outside), scored
 
 
 def evaluate_leave_one_domain_out(
     calibrators: Calibrators,
-    data: CalibrationData,
+    data: AnyData,
     *,
     n_folds: int | None = None,
     by: SplitBy | None = None,
@@ -122,8 +125,8 @@ def evaluate_leave_one_domain_out(
     ----------
     calibrators : calibrator, sequence of calibrators, or mapping from names to calibrators
         Calibrators to compare. They are not changed.
-    data : CalibrationData
-        Rows with labels and at least two domains.
+    data : CalibrationData or Store
+        Rows with labels, and at least two domains.
     n_folds : int, optional
         Deal the domains at random into this number of folds, and score the domains of each fold
         with calibrators fitted to all other folds. By default, each domain is a fold of its own.
@@ -152,7 +155,7 @@ def evaluate_leave_one_domain_out(
     >>> dc.compare_methods(table, "MD-TS", "TS").n_domains
     4
     """
-    require_labels(data, "data")
+    data = labelled_rows(data, "data")
     by = resolve_split(data, by)
     folds = _deal_domains(data, n_folds, random_state)
     first_half = np.ones(len(data), bool)
@@ -170,7 +173,7 @@ def evaluate_leave_one_domain_out(
             fit, test = ~own & (~shared | first_half), own & (~shared | ~first_half)
             if fit.any() and test.any():
                 scored |= test
-                train, parts = data.select(fit), {"OOD": data.select(test)}
+                train, parts = rows_where(data, fit), {"OOD": rows_where(data, test)}
                 tables.append(_fit_and_score(calibrators, train, parts, n_bins, iter, warnings))
     _warn_of_unscored_domains(data, scored)
     if not tables:
@@ -184,7 +187,7 @@ def evaluate_leave_one_domain_out(
     return table.iloc[order].reset_index(drop=True)
 
 
-def _deal_domains(data: CalibrationData, n_folds: int | None, random_state: int) -> list[list[Any]]:
+def _deal_domains(data: AnyRows, n_folds: int | None, random_state: int) -> list[list[Any]]:
     """Domains of each fold; one domain in each fold if ``n_folds`` is None."""
     names = domains_to_leave_out(data)
     if n_folds is None:
@@ -201,7 +204,7 @@ def _deal_domains(data: CalibrationData, n_folds: int | None, random_state: int)
 
 def evaluate_fitted(
     fitted: Calibrators,
-    data: CalibrationData,
+    data: AnyData,
     *,
     ood: str | Sequence[Any] = (),
     n_bins: int = 15,
@@ -212,7 +215,7 @@ def evaluate_fitted(
     ----------
     fitted : calibrator, sequence of calibrators, or mapping from names to calibrators
         Fitted calibrators.
-    data : CalibrationData
+    data : CalibrationData or Store
         Rows with labels.
     ood : domain, pattern or list of them, default none
         OOD domains; see :func:`split_domains` for patterns. If a calibrator has stored the domains
@@ -234,6 +237,7 @@ def evaluate_fitted(
     >>> evaluate_fitted(fitted, data)["kind"].tolist()
     ['InD', 'InD', 'OOD']
     """
+    data = labelled_rows(data, "data")
     table = score_table(fitted, data, n_bins=n_bins)
     outside = set(matching_domains(data, ood).tolist()) if _names_domains(ood) else set()
     fitted_domains = {
@@ -251,7 +255,7 @@ def _names_domains(ood: str | Sequence[Any]) -> bool:
     return not isinstance(ood, Sized) or len(ood) > 0
 
 
-def _same_group(data: CalibrationData, rows: Array) -> Array:
+def _same_group(data: AnyRows, rows: Array) -> Array:
     """Mask of all rows that share a group with one of ``rows``."""
     codes, names = data.group_codes
     present = np.zeros(len(names), bool)
@@ -259,7 +263,7 @@ def _same_group(data: CalibrationData, rows: Array) -> Array:
     return present[codes]
 
 
-def _warn_of_unscored_domains(data: CalibrationData, scored: Array) -> None:
+def _warn_of_unscored_domains(data: AnyRows, scored: Array) -> None:
     """Warn of domains without a row to score: with one row, or with all groups in the fit."""
     if data.domains is None:
         return
@@ -275,8 +279,8 @@ def _warn_of_unscored_domains(data: CalibrationData, scored: Array) -> None:
 
 def _fit_and_score(
     calibrators: Calibrators,
-    train: CalibrationData,
-    parts: dict[str, CalibrationData],
+    train: AnyRows,
+    parts: dict[str, AnyRows],
     n_bins: int,
     track: Track,
     warnings: MethodWarnings,

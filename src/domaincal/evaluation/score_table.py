@@ -14,7 +14,7 @@ from domaincal._typing import FloatArray, IntArray
 from domaincal._validation import check_confidences
 from domaincal.calibrators.predictions import RowScores, proper_scores
 from domaincal.data import BlockedRows, CalibrationData
-from domaincal.data.blocked_rows import RowSource, domain_names_of
+from domaincal.data.blocked_rows import AnyData, AnyRows, domain_names_of
 from domaincal.evaluation.block_scores import score_blocks
 from domaincal.evaluation.fitting import (
     Calibrators,
@@ -41,9 +41,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def score_table(
-    fitted: Calibrators, test: CalibrationData | RowSource, *, n_bins: int = 15
-) -> pd.DataFrame:
+def score_table(fitted: Calibrators, test: AnyData, *, n_bins: int = 15) -> pd.DataFrame:
     """Score fitted calibrators on each domain of ``test``.
 
     Parameters
@@ -86,9 +84,7 @@ def score_table(
     return pd.concat(tables, ignore_index=True)
 
 
-def scores_of_method(
-    method: str, fitted: Any, test: CalibrationData | BlockedRows, *, n_bins: int
-) -> pd.DataFrame:
+def scores_of_method(method: str, fitted: Any, test: AnyRows, *, n_bins: int) -> pd.DataFrame:
     """Results table of one fitted calibrator."""
     if isinstance(test, BlockedRows):
         bins, nll, brier = score_blocks(fitted, test, n_bins=n_bins)

@@ -66,9 +66,9 @@ def read_csv(
             continue  # the rows are not labelled yet
         values = _texts(texts[column], column)
         if array == "labels":
-            arrays[array] = _labels(values, column, layout.class_names)
+            arrays[array] = labels_of_texts(values, column, layout.class_names)
         else:
-            arrays[array] = _integers_or_texts(values)
+            arrays[array] = integers_or_texts(values)
     return RawData(
         ".csv", arrays, class_names=layout.class_names, feature_names=layout.feature_names,
         ignored=layout.ignored, sources=layout.taken,
@@ -125,14 +125,16 @@ def _texts(cells: pd.Series[Any], column: str) -> pd.Series[Any]:
     return texts
 
 
-def _integers_or_texts(texts: pd.Series[Any]) -> Array:
+def integers_or_texts(texts: pd.Series[Any]) -> Array:
     """Integers if all cells are integers in their usual form (so 007 is a text), else texts."""
     if texts.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all():
         return texts.astype(np.int64).to_numpy()
     return texts.to_numpy(object)
 
 
-def _labels(texts: pd.Series[Any], column: str, class_names: tuple[str, ...] | None) -> Array:
+def labels_of_texts(
+    texts: pd.Series[Any], column: str, class_names: tuple[str, ...] | None
+) -> Array:
     """Labels as class names if all of them are, else as class indices.
 
     A mix is an error: with a class named ``3``, the label 3 would be ambiguous.
@@ -146,4 +148,4 @@ def _labels(texts: pd.Series[Any], column: str, class_names: tuple[str, ...] | N
             f"({texts[~named].iloc[0]!r} in row {int(np.argmin(named))}); use one of the two."
         )
     # pandas writes 9 as 9.0 if the column has missing values.
-    return _integers_or_texts(texts.str.replace(r"^([0-9]+)\.0*$", r"\1", regex=True))
+    return integers_or_texts(texts.str.replace(r"^([0-9]+)\.0*$", r"\1", regex=True))

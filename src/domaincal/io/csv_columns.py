@@ -19,8 +19,8 @@ import pandas as pd
 from domaincal._files import decoding, open_file
 from domaincal._memory import MemoryLimit
 from domaincal._wording import few
-from domaincal.errors import FileFormatError, InputError
-from domaincal.io.csv_size import SEPARATORS, header_lines, measure, require_few_columns
+from domaincal.errors import DomaincalError, FileFormatError, InputError
+from domaincal.io.csv_size import SEPARATORS, CsvSize, header_lines, measure, require_few_columns
 from domaincal.io.standard_input import STDIN_NAME
 
 # With or without the byte order mark that spreadsheets write.
@@ -56,7 +56,7 @@ class CsvColumns(NamedTuple):
 Choose = Callable[[list[str]], Wanted]
 
 
-class _Header(NamedTuple):
+class Header(NamedTuple):
     """Names of the columns, and the character between them."""
 
     columns: list[str]
@@ -78,7 +78,7 @@ def read_csv_columns(
     path is then its name in errors.
     """
     limit = MemoryLimit.of(path) if limit is None else limit
-    with decoding(path, "it needs a header and UTF-8"), _opened(path, file) as content:
+    with decoding(path, "it needs a header and UTF-8"), opened_csv(path, file) as content:
         _require_text(path, content)
         size = measure(content, limit)
         header = _header(path, content, limit)
@@ -94,7 +94,18 @@ def read_csv_columns(
 
 
 @contextmanager
-def _opened(path: Path, file: IO[bytes] | None) -> Iterator[IO[bytes]]:
+def measured_csv(path: Path, limit: MemoryLimit) -> Iterator[tuple[Header, CsvSize]]:
+    """Header and size of a csv file that is then parsed in parts."""
+    with decoding(path, "it needs a header and UTF-8"), opened_csv(path, None) as content:
+        _require_text(path, content)
+        size = measure(content, limit, whole=False)
+        header = _header(path, content, limit)
+        require_few_columns(header.columns, limit)
+        yield header, size
+
+
+@contextmanager
+def opened_csv(path: Path, file: IO[bytes] | None) -> Iterator[IO[bytes]]:
     """The bytes of the table, decompressed."""
     if file is not None:
         yield file
@@ -144,7 +155,7 @@ def _require_text(path: Path, file: IO[bytes]) -> None:
         raise FileFormatError(f"{path} is text in UTF-16; save it in UTF-8.")
 
 
-def _header(path: Path, file: IO[bytes], limit: MemoryLimit) -> _Header:
+def _header(path: Path, file: IO[bytes], limit: MemoryLimit) -> Header:
     """Header; the separator is the first one that divides it.
 
     A first row with more cells is refused here: pandas would take the surplus cells for an index,
@@ -168,7 +179,7 @@ def _header(path: Path, file: IO[bytes], limit: MemoryLimit) -> _Header:
             f"{path} has rows with more cells than its header, which has {len(columns)}; check the "
             "separators (commas, unless the header has semicolons or tabs instead)."
         )
-    return _Header(columns, separator)
+    return Header(columns, separator)
 
 
 def _first_rows(file: IO[bytes], limit: MemoryLimit, separator: str) -> tuple[list[str], list[str]]:
@@ -198,29 +209,15 @@ def _unique_names(header: list[str]) -> list[str]:
     return out
 
 
-def _columns(path: Path, file: IO[bytes], header: _Header, wanted: Wanted, cure: str) -> CsvColumns:
+def _columns(path: Path, file: IO[bytes], header: Header, wanted: Wanted, cure: str) -> CsvColumns:
     """Columns with the wanted types."""
-    names = _unique_names(header.columns)
-    options: dict[str, Any] = {
-        "encoding": _ENCODING, "names": names, "header": 0, "sep": header.separator,
-        "keep_default_na": False, "na_values": {name: list(_MISSING) for name in wanted.numbers},
-    }  # fmt: skip
-    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):  # later versions are always exact
-        options["float_precision"] = "round_trip"
+    names, options = parser_options(header, wanted.numbers)
     # Read all columns: otherwise pandas ignores rows with more cells than the header.
     dtypes: dict[str, Any] = dict.fromkeys(names, _OBJECT)
-    try:
+    with naming_cells(path, file, header, wanted.numbers, cure):
         frame: pd.DataFrame = pd.read_csv(
             file, dtype=dtypes | dict.fromkeys(wanted.numbers, np.float64), **options
         )
-    except ValueError as error:
-        if isinstance(error, UnicodeDecodeError | pd.errors.ParserError):
-            raise
-        file.seek(0)
-        # In parts: texts take more memory than numbers.
-        rows = max((1 << 20) // len(names), 1)
-        with pd.read_csv(file, dtype=dtypes, chunksize=rows, **options) as parts:
-            raise _not_a_number(path, parts, wanted.numbers, cure) from None
     texts = frame[[name for name in wanted.texts if name not in set(wanted.numbers)]]
     both = [name for name in wanted.texts if name in set(wanted.numbers)]
     if both:
@@ -230,6 +227,37 @@ def _columns(path: Path, file: IO[bytes], header: _Header, wanted: Wanted, cure:
         )
         texts = pd.concat([texts, again], axis=1)[list(wanted.texts)]
     return CsvColumns(header.columns, frame[list(wanted.numbers)], texts)
+
+
+def parser_options(header: Header, numbers: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """Names of the columns for pandas, and how it reads them."""
+    names = _unique_names(header.columns)
+    options: dict[str, Any] = {
+        "encoding": _ENCODING, "names": names, "header": 0, "sep": header.separator,
+        "keep_default_na": False, "na_values": {name: list(_MISSING) for name in numbers},
+    }  # fmt: skip
+    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):  # later versions are always exact
+        options["float_precision"] = "round_trip"
+    return names, options
+
+
+@contextmanager
+def naming_cells(
+    path: Path, file: IO[bytes], header: Header, numbers: Sequence[str], cure: str
+) -> Iterator[None]:
+    """Errors of pandas name the first cell that is not a number; the file is then read again."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, UnicodeDecodeError | pd.errors.ParserError | DomaincalError):
+            raise
+        file.seek(0)
+        names, options = parser_options(header, numbers)
+        # In parts: texts take more memory than numbers.
+        rows = max((1 << 20) // len(names), 1)
+        dtypes: dict[str, Any] = dict.fromkeys(names, _OBJECT)
+        with pd.read_csv(file, dtype=dtypes, chunksize=rows, **options) as parts:
+            raise _not_a_number(path, parts, numbers, cure) from None
 
 
 def _not_a_number(

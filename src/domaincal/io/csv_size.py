@@ -16,8 +16,8 @@ _BLOCK = 1 << 20
 _PER_CELL = 32
 _PER_TEXT = 120
 _PER_COLUMN = 13_000
-# A line of commas takes 9 bytes for each, a text with an emoji 8 bytes for each character.
-_PER_BYTE = 10
+#: A line of commas takes 9 bytes for each, a text with an emoji 8 bytes for each character.
+PER_BYTE = 10
 _ONLY_A_PART = (
     "this is for a part of it; if you trust the file, allow more with max_memory=... (--max-memory)"
 )
@@ -44,12 +44,15 @@ class CsvSize:
             _PER_CELL * self.n_lines * (n_numbers + n_others)
             + _PER_TEXT * n_texts
             + _PER_COLUMN * (n_numbers + n_others)
-            + _PER_BYTE * self.n_bytes
+            + PER_BYTE * self.n_bytes
         )
 
 
-def measure(file: IO[bytes], limit: MemoryLimit) -> CsvSize:
-    """Read a file to its end, in blocks; stop as soon as it is too large for the limit."""
+def measure(file: IO[bytes], limit: MemoryLimit, *, whole: bool = True) -> CsvSize:
+    """Read a file to its end, in blocks; stop as soon as it is too large for the limit.
+
+    Without ``whole``, the file is then parsed in parts, and may have any size.
+    """
     n_bytes = n_lines = 0
     n_separators = dict.fromkeys(SEPARATORS, 0)
     last = b""
@@ -57,7 +60,8 @@ def measure(file: IO[bytes], limit: MemoryLimit) -> CsvSize:
         if b"\0" in block:  # pandas would end the cell there
             raise FileFormatError(f"{limit.path} has zero characters; save it as text in UTF-8.")
         n_bytes += len(block)
-        limit.require(_PER_BYTE * n_bytes, _ONLY_A_PART)
+        if whole:
+            limit.require(PER_BYTE * n_bytes, _ONLY_A_PART)
         for separator in SEPARATORS:
             n_separators[separator] += block.count(separator.encode())
         n_lines += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")

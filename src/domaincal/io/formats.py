@@ -16,8 +16,10 @@ from domaincal._wording import few
 from domaincal.data import CalibrationData
 from domaincal.data.column_choice import ColumnChoice, Columns
 from domaincal.errors import DomaincalWarning, FileFormatError, InputError
+from domaincal.io.addresses import address_of, local_path, shown
 from domaincal.io.csv import read_csv, write_csv
 from domaincal.io.kept_columns import Keep, kept_ids
+from domaincal.io.memory_rows import rows_in_memory
 from domaincal.io.npy import header_of_file, read_npy_file
 from domaincal.io.npz import read_npz, write_npz
 from domaincal.io.parquet import read_parquet, require_pyarrow, write_parquet
@@ -25,6 +27,8 @@ from domaincal.io.raw_data import RawData, checked, chosen_arrays, sources_of
 from domaincal.io.standard_input import STDIN, spooled_input
 from domaincal.io.store import Store, limit_of_store
 from domaincal.io.tensor_files import read_pt, read_safetensors
+from domaincal.io.zarr import is_zarr, read_zarr, write_zarr
+from domaincal.io.zarr_group import require_zarr
 
 _TABLES: dict[str, Callable[..., RawData]] = {
     ".csv": read_csv,
@@ -41,8 +45,9 @@ _WRITERS: dict[str, Callable[[CalibrationData, Path], None]] = {
     ".csv": write_csv,
     ".csv.gz": write_csv,
     ".parquet": write_parquet,
+    ".zarr": lambda data, path: write_zarr(rows_in_memory(data), path),
 }
-_READ = (*_ARRAY_FILES, *_TABLES)
+_READ = (*_ARRAY_FILES, *_TABLES, ".zarr")
 
 
 def read(
@@ -131,11 +136,11 @@ def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
     """
     if not isinstance(data, CalibrationData):
         raise InputError(f"data must be CalibrationData, got {type(data).__name__}.")
-    path = Path(path)
+    path = local_path(path)
     require_writable_format(path)
     data = data.numpy()
     try:
-        if _is_store(path):
+        if _names_store(path):
             Store(path).write(data)
         else:
             _WRITERS[suffix_of(path)](data, path)
@@ -239,9 +244,9 @@ def read_rows(
     ``work_for_row`` is the memory that the caller will need for each row, in bytes; ``keep`` says
     which columns of a table are read besides, as they are.
     """
-    path = Path(path)
+    path = local_path(path)
     choice = ColumnChoice() if choice is None else choice
-    _require_readable(path)
+    require_readable(path)
     raw, limit = _read_raw(path, max_memory, choice, verify=verify, keep=keep)
     data = checked(limit.path, raw, limit=limit, floor=choice.floor, check_finite=check_finite)
     limit.require(raw.peak_bytes() + work_for_row * len(data))
@@ -265,9 +270,16 @@ def is_table(path: Path) -> bool:
     return path == STDIN or (suffix_of(path) in _TABLES and not path.is_dir())
 
 
-def _require_readable(path: Path) -> None:
+def require_readable(path: Path) -> None:
     """Refuse a path that does not exist, or whose suffix is unknown."""
     if path == STDIN:
+        return
+    if address_of(path) is not None:
+        if suffix_of(path) != ".zarr":
+            raise InputError(
+                f"{shown(path)} is an address, at which only .zarr is read; copy the file to this "
+                "machine."
+            )
         return
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}.")
@@ -291,12 +303,14 @@ def _read_raw(
 ) -> tuple[RawData, MemoryLimit]:
     """Read the arrays of a file without validation; also return the limit of its memory."""
     max_memory = None if max_memory is None else parse_size(max_memory)
+    if suffix_of(path) == ".zarr":
+        return _read_zarr(path, max_memory, choice, keep)
     if path == STDIN:
         return _read_standard_input(max_memory, choice, keep)
     suffix = suffix_of(path)
     try:
         with decoding(path, DAMAGED):
-            if path.is_dir() and not _is_plain_folder(path):
+            if is_store(path):
                 raw = Store(path).read_raw(verify=verify, max_memory=max_memory)
                 limit = limit_of_store(path, raw, max_memory)
                 return kept_ids(chosen_arrays(raw, choice), keep), limit
@@ -310,6 +324,19 @@ def _read_raw(
             return kept_ids(_ARRAY_FILES[suffix](path, limit, choice), keep), limit
     except InputError as error:
         raise FileFormatError(f"{path}: {error}") from error
+
+
+def _read_zarr(
+    path: Path, max_memory: int | None, choice: ColumnChoice, keep: Keep
+) -> tuple[RawData, MemoryLimit]:
+    """Read a group of Zarr, whose address need not be on this machine."""
+    is_local = address_of(path) is None
+    limit = MemoryLimit.of(path, max_memory) if is_local or max_memory is not None else None
+    try:
+        raw, limit = read_zarr(path, limit, choice)
+    except InputError as error:
+        raise FileFormatError(f"{shown(path)}: {error}") from error
+    return kept_ids(raw, keep), limit
 
 
 def _read_standard_input(
@@ -327,14 +354,29 @@ def require_writable_format(path: Path, *, append: bool = False) -> None:
     """Refuse a path that :func:`write` cannot write to, or that rows cannot be appended to."""
     if path == STDIN:
         raise InputError("rows are not written to standard output; give the name of a file.")
+    if append and suffix_of(path) == ".zarr":
+        raise InputError(
+            f"rows can be appended to a store only, not to {shown(path)}; give a name without a "
+            "suffix."
+        )
+    if address_of(path) is not None:
+        if suffix_of(path) != ".zarr":
+            raise InputError(f"{shown(path)} is an address, to which only .zarr is written.")
+        require_zarr(path)
+        return
+    if suffix_of(path) == ".zarr":
+        require_zarr(path)
+        if path.exists() and not is_zarr(path):
+            raise InputError(f"{path} exists, but is no .zarr; choose another name.")
+        return
     if path.is_dir() and not (path / "meta.json").exists():
         raise InputError(f"{path} is a folder, but not a store; choose another name.")
-    if not _is_store(path) and suffix_of(path) not in _WRITERS:
+    if not _names_store(path) and suffix_of(path) not in _WRITERS:
         raise InputError(
             f"{path} has the suffix {path.suffix!r}; rows are written to {', '.join(_WRITERS)} or, "
             "without a suffix, to a store."
         )
-    if append and not _is_store(path):
+    if append and not _names_store(path):
         raise InputError(
             f"rows can be appended to a store only, not to {path}; give a name without a suffix."
         )
@@ -352,8 +394,14 @@ def require_store_name(path: Path) -> None:
         )
 
 
-def _is_store(path: Path) -> bool:
-    return path.is_dir() or (path.suffix == "" and not path.is_file())
+def _names_store(path: Path) -> bool:
+    is_folder = path.is_dir() and suffix_of(path) != ".zarr"
+    return is_folder or (path.suffix == "" and not path.is_file())
+
+
+def is_store(path: Path) -> bool:
+    """Whether a path that exists is read as a store."""
+    return path.is_dir() and suffix_of(path) != ".zarr" and not _is_plain_folder(path)
 
 
 def _is_plain_folder(path: Path) -> bool:

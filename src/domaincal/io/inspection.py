@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from domaincal._notebook_view import notebook_view
+from domaincal._row_arrays import CodedRows
 from domaincal._typing import Array
 from domaincal._validation import look_like_probabilities
 from domaincal._warnings import handle_warnings, warn_caller
 from domaincal._wording import few, named_count
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows
 from domaincal.data.column_choice import ColumnChoice, Columns, said
 from domaincal.errors import RoundedProbabilitiesWarning
 from domaincal.io.domain_drawing import draw_domains
 from domaincal.io.formats import read_rows
-from domaincal.io.raw_data import RawData
+from domaincal.io.memory_rows import rows_in_memory
+from domaincal.io.opened_rows import OpenedRows, is_streamed, open_rows
+from domaincal.io.row_facts import MASK_SPAN, OUTLIER_RATIO, FeatureFacts, RowFacts
 from domaincal.io.standard_input import STDIN, STDIN_NAME
-from domaincal.kernels import numpy_kernels
 from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
-# A row whose logits span more than this has masked classes.
-_MASK_SPAN = 1e4
-# A row whose logits span so many times the median of its domain is an outlier.
-_OUTLIER_RATIO = 20.0
 # Features are nearly centred if their squared mean is below this share of their mean square.
 _CENTRED_SHARE = 0.02
-_BLOCK = 1 << 14
 _SHOWN = 5
 # Memory that the facts about one row take, in bytes.
 _WORK_FOR_ROW = 250
@@ -152,95 +150,77 @@ def inspect_chosen(
         else:
             warn_caller(message, category)
 
-    with handle_warnings(handle):
-        raw, data = read_rows(
-            path, choice, verify=verify, check_finite=False, max_memory=max_memory,
-            work_for_row=_WORK_FOR_ROW,
-        )  # fmt: skip
-    with np.errstate(over="ignore", invalid="ignore"):  # of huge values
-        rows = _RowFacts.of(data)
-        table = _by_domain(data, rows)
-        findings = (*of_zeros, *_findings(data, raw, rows, table))
-    return Inspection(
-        path=str(STDIN_NAME if Path(path) == STDIN else Path(path)),
-        format=raw.format,
-        n_rows=len(data),
-        n_classes=data.logits.shape[1],
-        n_features=None if data.features is None else data.features.shape[1],
-        arrays={
-            name: str(values.dtype) if values.dtype.kind in "fiub" else "strings"
-            for name, values in raw.arrays.items()
-        },
-        class_names=data.class_names,
-        feature_names=data.feature_names,
-        provenance=dict(data.provenance),
-        fingerprint=data.fingerprint(),
-        domains=table,
-        findings=findings,
-        ignored=raw.ignored,
-        columns={array: list(names) for array, names in raw.sources.items()},
-    )
+    with ExitStack() as stack:
+        with handle_warnings(handle):
+            opened, arrays = _opened(stack, path, choice, verify=verify, max_memory=max_memory)
+        rows = opened.rows
+        with np.errstate(over="ignore", invalid="ignore"):  # of huge values
+            facts = RowFacts(rows)
+            table = facts.table()
+            findings = (*of_zeros, *_findings(rows, arrays, facts, table))
+        return Inspection(
+            path=str(STDIN_NAME if Path(path) == STDIN else Path(path)),
+            format=opened.format,
+            n_rows=len(rows),
+            n_classes=rows.logits.shape[1],
+            n_features=None if rows.features is None else rows.features.shape[1],
+            arrays=arrays,
+            class_names=rows.class_names,
+            feature_names=rows.feature_names,
+            provenance=dict(rows.provenance),
+            fingerprint=rows.fingerprint(),
+            domains=table,
+            findings=findings,
+            ignored=opened.ignored,
+            columns={array: list(names) for array, names in opened.sources.items()},
+        )
 
 
-@dataclass(frozen=True, eq=False)
-class _RowFacts:
-    """One value for each row; ``span`` is the largest logit minus the smallest."""
-
-    finite: Array
-    confidence: Array
-    predicted: Array
-    span: Array
-
-    @classmethod
-    def of(cls, data: CalibrationData) -> _RowFacts:
-        parts = []
-        for start in range(0, len(data), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            z = data.logits[block].astype(np.float64)
-            finite = np.isfinite(z).all(axis=1)
-            if data.features is not None:
-                finite &= np.isfinite(data.features[block]).all(axis=1)
-            z[~finite] = 0.0
-            confidence, predicted = numpy_kernels.top_label(z, np.ones(1))
-            span = np.where(finite, np.ptp(z, axis=1), np.nan)
-            parts.append((finite, np.where(finite, confidence, np.nan), predicted, span))
-        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+def _opened(
+    stack: ExitStack,
+    path: str | os.PathLike[str],
+    choice: ColumnChoice,
+    *,
+    verify: bool,
+    max_memory: float | str | None,
+) -> tuple[OpenedRows, dict[str, str]]:
+    """Rows of a file, and the dtype of each of its arrays."""
+    if is_streamed(path):
+        opened = stack.enter_context(
+            open_rows(path, choice, verify=verify, max_memory=max_memory, check_finite=False)
+        )
+        found = {"probabilities": opened.rows.logits, **vars(opened.rows)}
+        return opened, {name: _dtype(found[name]) for name in opened.sources if name in found}
+    raw, data = read_rows(
+        path, choice, verify=verify, check_finite=False, max_memory=max_memory,
+        work_for_row=_WORK_FOR_ROW,
+    )  # fmt: skip
+    opened = OpenedRows(rows_in_memory(data), raw.format, raw.sources, raw.ignored)
+    return opened, {name: _dtype(values) for name, values in raw.arrays.items()}
 
 
-def _by_domain(data: CalibrationData, rows: _RowFacts) -> pd.DataFrame:
-    """The table ``Inspection.domains``."""
-    domains = np.full(len(data), "all") if data.domains is None else data.domains
-    labels = data.labels
-    hits = np.full(len(data), np.nan) if labels is None else (rows.predicted == labels) * 1.0
-    hits[~rows.finite] = np.nan
-    frame = pd.DataFrame({
-        "domain": domains, "accuracy": hits, "mean_confidence": rows.confidence,
-        "not_finite": ~rows.finite, "label": -1 if labels is None else labels,
-    })  # fmt: skip
-    grouped = frame.groupby("domain", sort=True)
-    table = grouped[["accuracy", "mean_confidence"]].mean()
-    table.insert(0, "n", grouped.size())
-    table["classes"] = 0 if labels is None else grouped["label"].nunique()
-    table["not_finite"] = grouped["not_finite"].sum()
-    return table.reset_index()
+def _dtype(values: Any) -> str:
+    """Dtype of an array, or "strings"."""
+    if isinstance(values, CodedRows):
+        values = values.names
+    return str(values.dtype) if values.dtype.kind in "fiub" else "strings"
 
 
 def _findings(
-    data: CalibrationData, raw: RawData, rows: _RowFacts, table: pd.DataFrame
+    rows: BlockedRows, arrays: Mapping[str, str], facts: RowFacts, table: pd.DataFrame
 ) -> list[str]:
     found = []
-    not_finite = int((~rows.finite).sum())
+    not_finite = int(table["not_finite"].sum())
     if not_finite:
         found.append(f"{not_finite} rows hold NaN or infinity: drop them.")
-    stored = raw.arrays.get("logits")
-    if stored is not None and stored.ndim == 2 and look_like_probabilities(data.logits):
+    if "logits" in arrays and look_like_probabilities(cast(Array, rows.logits)):
         found.append(
             "the logits are >= 0 and sum to 1 in each row: if they are probabilities, name them "
             f"with {said('probabilities')}."
         )
-    found += _span_findings(data, rows.span)
-    found += _label_findings(data, table)
-    if data.domains is None:
+    found += _span_findings(facts)
+    found += _label_findings(rows, facts, table)
+    if rows.domains is None:
         found.append(
             "there are no domains: all rows count as one, and nothing can be learned about new "
             "domains."
@@ -251,46 +231,41 @@ def _findings(
             f"fewer than {MINIMUM_ROWS} rows in {_first(small['domain'])}: too few to fit a "
             "temperature."
         )
-    return found + _feature_findings(data, rows.finite)
+    return found + _feature_findings(facts.features)
 
 
-def _span_findings(data: CalibrationData, span: Array) -> list[str]:
+def _span_findings(facts: RowFacts) -> list[str]:
     """Rows whose logits are all equal, masked, or far apart."""
     found = []
-    flat, masked = span == 0, span > _MASK_SPAN
-    if flat.any():
+    if facts.n_flat:
         found.append(
-            f"{int(flat.sum())} rows have equal logits for all classes: no temperature changes "
+            f"{facts.n_flat} rows have equal logits for all classes: no temperature changes "
             "their confidence."
         )
-    if masked.any():
+    if facts.n_masked:
         found.append(
-            f"{int(masked.sum())} rows have logits more than {_MASK_SPAN:g} below the largest, "
+            f"{facts.n_masked} rows have logits more than {MASK_SPAN:g} below the largest, "
             "such as masks: raise them to about the smallest logit that is not masked."
         )
-    domains = np.zeros(len(data), int) if data.domains is None else data.domains
-    usual = pd.Series(np.where(flat | masked, np.nan, span))
-    ratio = usual / usual.groupby(domains).transform("median")
-    outliers = int((ratio > _OUTLIER_RATIO).sum())
-    if outliers:
-        largest = int(ratio.argmax())
+    outliers = facts.outliers()
+    if outliers is not None:
         found.append(
-            f"{outliers} rows have logits more than {_OUTLIER_RATIO:g} times as far apart as the "
-            f"median of their domain (row {largest}: {ratio[largest]:.0f} times): a single wrong "
-            "one can dominate the fit; check the network on these rows, or fit without them."
+            f"{outliers.n} rows have logits more than {OUTLIER_RATIO:g} times as far apart as the "
+            f"median of their domain (row {outliers.row}: {outliers.ratio:.0f} times): a single "
+            "wrong one can dominate the fit; check the network on these rows, or fit without them."
         )
     return found
 
 
-def _label_findings(data: CalibrationData, table: pd.DataFrame) -> list[str]:
+def _label_findings(rows: BlockedRows, facts: RowFacts, table: pd.DataFrame) -> list[str]:
     """Missing labels, missing classes, and domains with implausible labels."""
-    if data.labels is None:
+    if rows.labels is None:
         return ["there are no labels: a calibrator can be applied, but not fitted."]
     found = []
-    n_classes = data.logits.shape[1]
-    absent = np.flatnonzero(np.bincount(data.labels, minlength=n_classes) == 0)
+    n_classes = rows.logits.shape[1]
+    absent = np.flatnonzero(facts.label_counts == 0)
     if len(absent):
-        names = absent if data.class_names is None else [data.class_names[k] for k in absent]
+        names = absent if rows.class_names is None else [rows.class_names[k] for k in absent]
         found.append(
             f"{len(absent)} of {n_classes} classes never occur among the labels: {_first(names)}."
         )
@@ -307,27 +282,17 @@ def _label_findings(data: CalibrationData, table: pd.DataFrame) -> list[str]:
     return found
 
 
-def _feature_findings(data: CalibrationData, finite: Array) -> list[str]:
+def _feature_findings(features: FeatureFacts | None) -> list[str]:
     """Constant features, and features that are nearly centred."""
-    if data.features is None or not finite.any():
+    if features is None or not features.n:
         return []
-    total, square, low, high = (np.zeros(data.features.shape[1]) for _ in range(4))
-    low += np.inf
-    high -= np.inf
-    for start in range(0, len(data), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        x = data.features[block][finite[block]].astype(np.float64)
-        if len(x):
-            total, square = total + x.sum(axis=0), square + (x * x).sum(axis=0)
-            low, high = np.minimum(low, x.min(axis=0)), np.maximum(high, x.max(axis=0))
-    n = int(finite.sum())
-    mean = total / n
+    n, mean = features.n, features.total / features.n
     found = []
-    constant = int((low == high).sum())
+    constant = int((features.low == features.high).sum())
     if constant:
         found.append(f"{constant} of {len(mean)} features are the same in all rows.")
     # Without an intercept, the temperature of an average row comes from the mean of the features.
-    centred = mean @ mean < _CENTRED_SHARE * square.sum() / n
+    centred = mean @ mean < _CENTRED_SHARE * features.square.sum() / n
     if constant < len(mean) and n >= MINIMUM_ROWS and centred:
         found.append(
             "the features are nearly centred, as after standardisation: MD-TS needs "

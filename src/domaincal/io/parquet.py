@@ -16,11 +16,11 @@ from domaincal._memory import MemoryLimit
 from domaincal._optional import require
 from domaincal.data import CalibrationData
 from domaincal.data.column_choice import ColumnChoice
-from domaincal.data.column_layout import layout_of
+from domaincal.data.column_layout import ColumnLayout, layout_of
 from domaincal.errors import FileFormatError, InputError
 from domaincal.io.columns import frame_of
 from domaincal.io.kept_columns import Keep, kept_names
-from domaincal.io.parquet_table import open_parquet
+from domaincal.io.parquet_table import ParquetTable, open_parquet
 from domaincal.io.raw_data import RawData
 
 _KEY = b"domaincal"
@@ -40,16 +40,7 @@ def read_parquet(
     With ``verify``, the checksums of its pages and of its names are compared, if it has them.
     """
     with open_parquet(path, limit, verify=verify) as table:
-        description = _description(table.metadata, path)
-        if verify:
-            _verify_description(description, table.names, table.n_rows, path)
-        class_names, feature_names = (description.get(key) for key in _NAMES)
-        layout = layout_of(
-            table.names,
-            choice,
-            None if class_names is None else tuple(class_names),
-            None if feature_names is None else tuple(feature_names),
-        )
+        layout, provenance = described_layout(table, path, choice, verify=verify)
         numbers = [name for names in layout.blocks.values() for name in names]
         kept = [name for name in kept_names(table.names, layout, keep) if table.holds_values(name)]
         table.require_memory(numbers, tuple(layout.single.values()), kept)
@@ -64,9 +55,26 @@ def read_parquet(
                 raise InputError(f"the column {column!r} has no value in any row; remove it.")
         return RawData(
             ".parquet", arrays, class_names=layout.class_names, ignored=layout.ignored,
-            feature_names=layout.feature_names, provenance=description.get("provenance", {}),
+            feature_names=layout.feature_names, provenance=provenance,
             sources=layout.taken, kept=None if keep == "none" else table.kept(kept),
         )  # fmt: skip
+
+
+def described_layout(
+    table: ParquetTable, path: Path, choice: ColumnChoice | None, *, verify: bool
+) -> tuple[ColumnLayout, dict[str, Any]]:
+    """Columns of the arrays of an open file, and its provenance."""
+    description = _description(table.metadata, path)
+    if verify:
+        _verify_description(description, table.names, table.n_rows, path)
+    class_names, feature_names = (description.get(key) for key in _NAMES)
+    layout = layout_of(
+        table.names,
+        choice,
+        None if class_names is None else tuple(class_names),
+        None if feature_names is None else tuple(feature_names),
+    )
+    return layout, description.get("provenance", {})
 
 
 def write_parquet(data: CalibrationData, path: Path) -> None:

@@ -20,6 +20,7 @@ from domaincal.io.parquet_pages import Chunk, read_footer, read_pages
 _TEXTS = ("string", "large_string", "string_view")
 # So many cells, and so many rows, are decoded at a time.
 _CELLS_AT_A_TIME = 1 << 22
+_BUFFER = 1 << 14
 _ROWS_AT_A_TIME = 1 << 14
 # Bytes that pyarrow and the copies after it take at most, measured with pyarrow 26 and rounded up:
 # a cell of the result in float64, twice; a cell of a batch; a column; a value of other columns.
@@ -31,12 +32,15 @@ _PER_VALUE = 48
 
 @contextmanager
 def open_parquet(
-    path: Path, limit: MemoryLimit | None = None, *, verify: bool = False
+    path: Path, limit: MemoryLimit | None = None, *, verify: bool = False, in_parts: bool = False
 ) -> Iterator[ParquetTable]:
-    """Open a parquet file; errors inside the block name the file."""
+    """Open a parquet file; errors inside the block name the file.
+
+    With ``in_parts``, its rows are read by :meth:`ParquetTable.parts`.
+    """
     limit = MemoryLimit.of(path) if limit is None else limit
     with open_file(path) as source, decoding(path, DAMAGED):
-        yield ParquetTable(source, limit, verify=verify)
+        yield ParquetTable(source, limit, verify=verify, in_parts=in_parts)
 
 
 class ParquetTable:
@@ -51,7 +55,9 @@ class ParquetTable:
     n_rows : int
     """
 
-    def __init__(self, source: BinaryIO, limit: MemoryLimit, *, verify: bool) -> None:
+    def __init__(
+        self, source: BinaryIO, limit: MemoryLimit, *, verify: bool, in_parts: bool = False
+    ) -> None:
         parquet = require("pyarrow.parquet", extra="parquet", purpose=".parquet")
         self._groups = read_footer(source, limit)
         first = parquet.ParquetFile(source, pre_buffer=False)
@@ -60,6 +66,8 @@ class ParquetTable:
         self._file = parquet.ParquetFile(
             source, metadata=first.metadata, page_checksum_verification=verify,
             read_dictionary=texts, pre_buffer=False,
+            # Otherwise the columns of a whole row group are in memory at a time.
+            buffer_size=_BUFFER if in_parts else 0,
         )  # fmt: skip
         self._source, self._limit = source, limit
         self._schema = self._file.schema_arrow
@@ -92,24 +100,49 @@ class ParquetTable:
         self._limit.require(needed)
         self._require_memory_of_pages(needed, {*numbers}, {*values, *kept})
 
+    def require_memory_of_parts(
+        self, numbers: Sequence[str], values: Sequence[str], kept: Sequence[str] = ()
+    ) -> None:
+        """:meth:`require_memory` for rows that are read by :meth:`parts`."""
+        for name in numbers:
+            _number_dtype(self._schema.field(name))
+        for name in values:
+            _require_value_type(self._schema.field(name))
+        self._require_no_nested({*numbers, *values, *kept})
+        n_columns = len(numbers) + len(values) + len(kept)
+        batch = min(self.n_rows, _batch_rows(n_columns))
+        needed = n_columns * (batch * _PER_DECODED_NUMBER + _PER_COLUMN)
+        self._limit.require(needed)
+        self._require_memory_of_pages(needed, {*numbers, *values, *kept}, set())
+
+    def dtypes(self, blocks: Mapping[str, Sequence[str]]) -> dict[str, np.dtype[Any]]:
+        """Dtype of the array of each block of columns of numbers."""
+        found = {}
+        for array, names in blocks.items():
+            dtype = np.result_type(*(_number_dtype(self._schema.field(name)) for name in names))
+            found[array] = dtype if dtype.kind == "f" else np.dtype(np.float64)
+        return found
+
+    def parts(self, columns: Sequence[str], n_rows: int | None = None) -> Iterator[Any]:
+        """Batches of consecutive rows of these columns, as record batches of arrow."""
+        size = _batch_rows(len(columns)) if n_rows is None else n_rows
+        found = 0
+        for batch in self._file.iter_batches(batch_size=size, columns=list(columns)):
+            found += batch.num_rows
+            yield batch
+        self._require_all_rows(found)
+
     def numbers(self, blocks: Mapping[str, Sequence[str]]) -> dict[str, Array]:
         """Two-dimensional arrays of columns of numbers, decoded in batches of rows."""
         arrays: dict[str, Array] = {}
-        for array, names in blocks.items():
-            dtype = np.result_type(*(_number_dtype(self._schema.field(name)) for name in names))
-            shape = (self.n_rows, len(names))
-            arrays[array] = np.empty(shape, dtype if dtype.kind == "f" else np.float64)
+        for array, dtype in self.dtypes(blocks).items():
+            arrays[array] = np.empty((self.n_rows, len(blocks[array])), dtype)
         wanted = [name for names in blocks.values() for name in names]
         start = 0
-        for batch in self._file.iter_batches(batch_size=_batch_rows(len(wanted)), columns=wanted):
-            rows = slice(start, start + batch.num_rows)
+        for batch in self.parts(wanted) if wanted else ():
             for array, names in blocks.items():
-                for k, name in enumerate(names):
-                    values = batch.column(name)
-                    _require_no_nulls(values, name, start)
-                    arrays[array][rows, k] = values.to_numpy(zero_copy_only=False)
-            start = rows.stop
-        self._require_all_rows(start if wanted else self.n_rows)
+                fill_numbers(arrays[array][start : start + batch.num_rows], batch, names, start)
+            start += batch.num_rows
         return arrays
 
     def values(self, column: str) -> Array | None:
@@ -188,6 +221,14 @@ class ParquetTable:
         return chunk.length + sum(
             page.text_memory(n_rows) if is_text else page.n_bytes for page in pages
         )
+
+
+def fill_numbers(out: Array, batch: Any, columns: Sequence[str], first_row: int) -> None:
+    """Copy columns of numbers of a batch; ``first_row`` is the number of its first row."""
+    for k, name in enumerate(columns):
+        values = batch.column(name)
+        _require_no_nulls(values, name, first_row)
+        out[:, k] = values.to_numpy(zero_copy_only=False)
 
 
 def _texts(values: Any, known: dict[str, str]) -> Array:

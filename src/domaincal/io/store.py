@@ -22,6 +22,7 @@ from domaincal._files import (
 from domaincal._memory import MemoryLimit
 from domaincal._typing import Array
 from domaincal.data import BlockedRows, CalibrationData
+from domaincal.data.blocked_rows import RowSource
 from domaincal.errors import DomaincalError, InputError
 from domaincal.io.npy import write_npy
 from domaincal.io.raw_data import RawData, arrays_of, checked
@@ -37,7 +38,7 @@ from domaincal.io.store_meta import (
     widened,
 )
 from domaincal.io.store_snapshot import EARLIER, META, SHARD, StoreSnapshot
-from domaincal.io.stored_rows import open_rows
+from domaincal.io.stored_rows import open_snapshot
 
 _LOCK = ".lock"
 # A reader whose files were replaced reads again; after so many times it makes the writers wait.
@@ -48,7 +49,7 @@ _READS = 50
 T = TypeVar("T")
 
 
-class Store:
+class Store(RowSource):
     """A folder of ``meta.json`` and shards: ``part-00000/logits.npy`` and so on.
 
     Only shards that ``meta.json`` counts are read. A writer that is killed leaves the store as it
@@ -141,7 +142,7 @@ class Store:
         Calibrators and :func:`evaluate` take the store itself, or these rows. A file that changes
         while it is read is an error.
         """
-        return self._read(open_rows)
+        return self._read(open_snapshot)
 
     def read(
         self, *, verify: bool = False, max_memory: float | str | None = None

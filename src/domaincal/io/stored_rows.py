@@ -88,7 +88,7 @@ class StoredRows(RowArray):
         float64 as float64.
     files : sequence of ShardFile
     codes : sequence of arrays, optional
-        For each file, the number of the name for each code in it.
+        For each file, the number of the name (or the class) for each code in it.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class StoredRows(RowArray):
         self._stored = np.dtype(dtype)
         wide = self._stored.itemsize > 8
         native = np.dtype(np.float64) if wide else self._stored.newbyteorder("=")
-        super().__init__(shape, np.int64 if codes is not None else native)
+        super().__init__(shape, native if codes is None else codes[0].dtype)
         self._files = list(files)
         self._codes = codes
         self._starts = [0, *accumulate(file.n_rows for file in self._files)]
@@ -117,7 +117,7 @@ class StoredRows(RowArray):
     def read(self, start: int, stop: int) -> Array:
         """Rows from ``start`` to ``stop``."""
         out = np.empty((stop - start, *self.shape[1:]), self._stored)
-        numbered = None if self._codes is None else np.empty(len(out), np.int64)
+        numbered = None if self._codes is None else np.empty(len(out), self.dtype)
         number, low = bisect_right(self._starts, start) - 1, start
         while low < stop:
             high = min(stop, self._starts[number + 1])
@@ -135,7 +135,7 @@ class StoredRows(RowArray):
             opened = self._thread.opened = _OpenFile(number, file.open())
         file.read_into(opened.file, out, start)
 
-    def _numbered(self, number: int, codes: Array) -> IntArray:
+    def _numbered(self, number: int, codes: Array) -> Array:
         """Numbers of the names of the codes in a file."""
         assert self._codes is not None
         known = self._codes[number]
@@ -146,7 +146,7 @@ class StoredRows(RowArray):
         return known[codes]
 
 
-def open_rows(snapshot: StoreSnapshot) -> BlockedRows:
+def open_snapshot(snapshot: StoreSnapshot) -> BlockedRows:
     """Rows of a store, of which nothing but the headers of the files is read."""
     snapshot.check()
     meta = snapshot.meta

@@ -12,6 +12,7 @@ from scipy.stats import t as student
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import (
     check_confidences,
+    check_domain_weights,
     check_domains,
     check_hits,
     check_number,
@@ -160,6 +161,7 @@ def bins_by_domain(
     h = check_hits(hits, n_rows=len(c))
     codes, names = check_domains(domains, n_rows=len(c), needed_by="bins_by_domain")
     weight = check_sample_weight(sample_weight, n_rows=len(c))
+    check_domain_weights(weight, codes, names)
     if strategy == "uniform":
         found = DomainBins.from_confidences(c, h, codes, len(names), n_bins=n_bins, weight=weight)
         return {name: found.of_domain(k) for k, name in enumerate(names.tolist())}

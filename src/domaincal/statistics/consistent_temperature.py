@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from domaincal._tensors import host_array, on_device
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.kernels import dispatch, torch_kernels
 from domaincal.statistics.blocks import Workers, row_blocks
+from domaincal.statistics.domain_counts import domain_counts, present_domains
 
 _ITERATIONS = 40
 _TOLERANCE = 1e-7
@@ -28,17 +32,20 @@ def consistent_log_temperatures(
     most ``reach`` from ``start``, the log temperatures of another criterion: where nearly all or
     nearly no predictions are right, the root is far away or does not exist, and the nearer end is
     returned.
+
+    The rows may be read in blocks, once for each step of the search.
     """
     n_domains = len(start)
-    w = np.ones(len(domain)) if weight is None else weight
-    total = np.bincount(domain, w, minlength=n_domains)
-    hits = np.asarray(dispatch.predicted_classes(logits) == labels, np.float64)
-    accuracy = np.bincount(domain, w * hits, minlength=n_domains) / total
+    means = _DomainMeans(logits, domain, n_domains, weight)
+    accuracy = means.of(lambda block: _hits(logits, labels, block))
 
     def excess(log_t: FloatArray) -> FloatArray:
         """Mean confidence minus accuracy of each domain."""
-        confidence = _confidences(logits, np.exp(-log_t)[domain])
-        return np.bincount(domain, w * confidence, minlength=n_domains) / total - accuracy
+        beta = np.exp(-log_t)
+        if on_device(logits):
+            found = torch_kernels.top_label(logits.tensor, logits.send(beta[domain]))[0]
+            return means.of(host_array(found).__getitem__) - accuracy
+        return means.of(lambda block: _confidences(logits, beta[domain[block]], block)) - accuracy
 
     low, high = start - reach, start + reach
     f_low, f_high = excess(low), excess(high)
@@ -61,14 +68,39 @@ def consistent_log_temperatures(
     return np.asarray(middle)
 
 
-def _confidences(logits: Array, beta: FloatArray) -> FloatArray:
-    """Largest softmax probability of each row at its ``beta``."""
-    if on_device(logits):
-        return host_array(torch_kernels.top_label(logits.tensor, logits.send(beta))[0])
+class _DomainMeans:
+    """Means of values of each domain, computed block by block."""
+
+    def __init__(
+        self, logits: Array, domain: IntArray, n_domains: int, weight: FloatArray | None
+    ) -> None:
+        self._domain, self._n_domains, self._weight = domain, n_domains, weight
+        self._blocks = row_blocks(len(logits), logits.shape[1] * logits.itemsize)
+        self._total = domain_counts(domain, n_domains, weight)
+
+    def of(self, values: Callable[[slice], Array]) -> FloatArray:
+        """Mean of the values, which the function returns for a block of rows."""
+
+        def block_sums(block: slice) -> tuple[Any, FloatArray]:
+            found = values(block).astype(np.float64)
+            if self._weight is not None:
+                found = found * self._weight[block]
+            present, codes, n_present = present_domains(self._domain[block], self._n_domains)
+            return present, np.bincount(codes, found, n_present).astype(np.float64)
+
+        sums = np.zeros(self._n_domains)
+        with Workers() as workers:
+            for present, found in workers.map(block_sums, self._blocks):
+                sums[present] += found
+        return sums / self._total
+
+
+def _hits(logits: Array, labels: Array, block: slice) -> Array:
+    """Whether the rows of a block are predicted correctly."""
+    return np.asarray(dispatch.predicted_classes(logits[block]) == labels[block])
+
+
+def _confidences(logits: Array, beta: FloatArray, block: slice) -> FloatArray:
+    """Largest softmax probability of the rows of a block at their ``beta``."""
     compiled = dispatch.use_compiled(logits.size)
-    with Workers() as workers:
-        blocks = workers.map(
-            lambda block: dispatch.top_label(logits[block], beta[block], compiled=compiled)[0],
-            row_blocks(len(logits), logits.shape[1] * logits.itemsize),
-        )
-        return np.concatenate([*blocks])
+    return dispatch.top_label(logits[block], beta, compiled=compiled)[0]

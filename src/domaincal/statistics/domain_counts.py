@@ -1,11 +1,13 @@
-"""Number of rows of each domain."""
+"""Number of rows of each domain, and which domains occur in a block of rows."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from domaincal._row_arrays import is_row_array, row_range, sum_over_parts
-from domaincal._typing import Array, FloatArray
+from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.statistics.blocks import row_blocks
 
 
@@ -30,3 +32,22 @@ def _count_blocks(domain: Array, n_domains: int, weight: FloatArray | None) -> F
             domain[block], None if weight is None else weight[block], minlength=n_domains
         )
     return total
+
+
+def present_domains(codes: IntArray, n_domains: int) -> tuple[Any, IntArray, int]:
+    """Domains to sum in a block, the number of each row's domain among them, and how many.
+
+    In a block with fewer rows than there are domains, only those that occur: the sums of all
+    domains would be larger than the block. Otherwise all of them, as a slice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> present, codes, n = present_domains(np.array([7, 7]), 9)
+    >>> present.tolist(), codes.tolist(), n
+    ([7], [0, 0], 1)
+    """
+    if len(codes) >= n_domains:
+        return slice(None), codes, n_domains
+    present, own = np.unique(codes, return_inverse=True)
+    return present, own, len(present)

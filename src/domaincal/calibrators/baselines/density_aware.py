@@ -144,6 +144,8 @@ class DAC(TemperatureCalibrator, FeatureInputs):
     True
     """
 
+    _fits_blocks = True
+
     intercept_: float
     coef_: float
     temperature_: float

@@ -10,7 +10,6 @@ from domaincal._tensors import host_array
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import (
     check_count,
-    check_domains,
     check_finite_features,
     check_random_state,
 )
@@ -18,7 +17,7 @@ from domaincal.calibrators.baselines.density_ratio import DensityRatio
 from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
 from domaincal.calibrators.features.feature_inputs import FeatureInputs
 from domaincal.calibrators.inputs import TrainingRows
-from domaincal.calibrators.row_sample import check_max_rows, sample_rows, warn_of_sample
+from domaincal.calibrators.row_sample import check_max_rows, draw_rows, warn_of_sample
 from domaincal.calibrators.temperature import fit_pooled_temperature
 from domaincal.kernels.row_groups import rows_of_codes
 from domaincal.statistics.temperature_solver import TEMPERATURE_BOUNDS
@@ -104,13 +103,12 @@ def sample_training_rows(
     If there are domains, the sample has equally many rows of each. A sample gives a warning in the
     name of the calibrator.
     """
-    n_rows = len(rows.labels)
-    codes = np.zeros(n_rows, np.int64)
-    if rows.domains is not None:
-        codes, _ = check_domains(rows.domains, n_rows=n_rows, needed_by=name)
-    positive = np.arange(n_rows) if rows.weight is None else np.flatnonzero(rows.weight)
+    codes, names = rows.domain_codes(needed_by=name)
     seed = int(check_random_state(random_state).integers(1 << 31))
-    check_max_rows(max_rows, int(codes.max()) + 1)
-    kept = sample_rows(positive, codes, max_rows=max_rows, random_state=seed)
-    warn_of_sample(name, len(kept), len(positive), max_rows)
+    check_max_rows(max_rows, len(names))
+    everything = np.ones(len(names), bool)
+    kept, n_available = draw_rows(
+        codes, everything, rows.weight, max_rows=max_rows, random_state=seed
+    )
+    warn_of_sample(name, len(kept), n_available, max_rows)
     return kept

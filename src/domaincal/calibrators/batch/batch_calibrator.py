@@ -8,7 +8,9 @@ import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_domains
-from domaincal.calibrators.base import RowValues, TemperatureCalibrator
+from domaincal.calibrators.base import Calibrator, RowValues, TemperatureCalibrator
+from domaincal.calibrators.batch.blocked_batches import table_of_batches
+from domaincal.data import BlockedRows
 
 
 class BatchCalibrator(TemperatureCalibrator):
@@ -23,6 +25,10 @@ class BatchCalibrator(TemperatureCalibrator):
     def predicts_batches(self) -> bool:
         """Whether predictions for a row depend on the other rows of its domain."""
         return True
+
+    def block_predictor(self, rows: BlockedRows) -> Calibrator:
+        """Table of the temperatures of all batches, whose rows are read in groups of batches."""
+        return table_of_batches(self, rows)
 
     @abstractmethod
     def _batch_temperatures(

@@ -5,6 +5,7 @@ Statistics are computed on the host, block by block, for logits on a device too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -23,8 +24,8 @@ from domaincal.statistics.principal_directions import principal_directions
 
 # Bytes of the float64 values of a block of rows.
 _BLOCK_BYTES = 1 << 25
-# Rows of one domain from which batches are resampled, and of all domains for the directions.
-_MOST_ROWS = 4096
+#: Rows of one domain from which batches are resampled, and of all domains for the directions.
+MOST_ROWS = 4096
 _N_DIRECTIONS = 8
 
 
@@ -62,13 +63,13 @@ def domain_rows(
              for block in row_blocks(len(rows), logits.shape[1] * 8, _BLOCK_BYTES)]
         )  # fmt: skip
         order = np.lexsort(keys.T[::-1])
-        chosen.append(DomainRows(rows[order], w[order]).thinned(_MOST_ROWS))
+        chosen.append(DomainRows(rows[order], w[order]).thinned(MOST_ROWS))
     return chosen
 
 
 def feature_directions(features: Array, chosen: list[DomainRows]) -> FeatureDirections:
     """First eight whitened principal directions of the features of these rows."""
-    thinned = [one.thinned(max(1, _MOST_ROWS // len(chosen))) for one in chosen]
+    thinned = [one.thinned(max(1, MOST_ROWS // len(chosen))) for one in chosen]
     # A domain counts the same whether all or some of its rows are taken.
     weight = np.concatenate(
         [one.weight * (full.weight.sum() / one.weight.sum())
@@ -93,19 +94,15 @@ def domain_values(
     *,
     beta: float,
     directions: FeatureDirections | None,
-) -> list[RowStatistics]:
-    """Statistics of the chosen rows of each domain."""
-    return [
-        row_values(logits, features, one.rows, beta=beta, directions=directions) for one in chosen
-    ]
+) -> Iterator[tuple[RowStatistics, FloatArray]]:
+    """Statistics and weights of the chosen rows, one domain at a time."""
+    for one in chosen:
+        yield row_values(logits, features, one.rows, beta=beta, directions=directions), one.weight
 
 
-def domain_profiles(values: list[RowStatistics], chosen: list[DomainRows]) -> FloatArray:
-    """Statistics of all chosen rows of each domain, which tell which domains are similar."""
-    return np.concatenate(
-        [one.sums(np.zeros(len(rows.weight), np.int64), 1, weight=rows.weight).statistics()
-         for one, rows in zip(values, chosen, strict=True)]
-    )  # fmt: skip
+def domain_profile(values: RowStatistics, weight: FloatArray) -> FloatArray:
+    """Statistics of all rows of a domain, shape (1, n_statistics): which domains are similar."""
+    return values.sums(np.zeros(len(weight), np.int64), 1, weight=weight).statistics()
 
 
 def batch_statistics(

@@ -30,13 +30,12 @@ from domaincal.calibrators.batch.batch_map import (
     FeatureDirections,
 )
 from domaincal.calibrators.batch.batch_rows import (
-    DomainRows,
     batch_statistics,
-    domain_profiles,
     domain_rows,
     domain_values,
     feature_directions,
 )
+from domaincal.calibrators.batch.batch_sample import sample_for_batches
 from domaincal.calibrators.batch.batch_training import (
     constant_map,
     error_table,
@@ -142,6 +141,8 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
     2
     """
 
+    _fits_blocks = True
+
     batch_map_: BatchMap
     batch_errors_: pd.DataFrame
     feature_directions_: FeatureDirections | None
@@ -195,7 +196,6 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
         # In the order of T_k, so that the names of the domains do not decide what is resampled.
         order = np.argsort(np.where(domains.used, domains.each.temperature, np.inf), kind="stable")
         used = order[: domains.used.sum()]
-        chosen = domain_rows(rows.logits, domains.codes, used, rows.weight)
         self._store_domains(domains)
         if len(used) < MINIMUM_DOMAINS:
             _warn_of_few_domains(len(used), self.temperature_)
@@ -203,38 +203,42 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
             self.batch_map_ = constant_map(float(np.log(self.temperature_)))
             self.batch_errors_ = error_table(self.batch_map_, np.nan)
             return
-        self.feature_directions_ = (
-            None if features is None else feature_directions(features, chosen)
-        )
-        self._learn_map(rows, features, domains, used, chosen)
+        targets = consistent_log_temperatures(
+            rows.logits, rows.labels, domains.codes, np.log(domains.each.temperature),
+            reach=_REACH, weight=rows.weight,
+        )  # fmt: skip
+        codes = domains.codes
+        if rows.streamed:
+            numbers = sample_for_batches(rows, codes, domains.used, name=type(self).__name__)
+            rows, codes = rows.select(numbers), codes[numbers]
+            features = rows.features
+        self._learn_map(rows, features, codes, domains, used, targets)
 
     def _learn_map(
         self,
         rows: TrainingRows,
         features: Array | None,
+        codes: IntArray,
         domains: DomainFit,
         used: IntArray,
-        chosen: list[DomainRows],
+        targets: FloatArray,
     ) -> None:
-        """Fit the map to batches of the chosen rows of the used domains."""
+        """Fit the map to batches of rows of the used domains; ``codes`` are those of the rows."""
+        chosen = domain_rows(rows.logits, codes, used, rows.weight)
+        self.feature_directions_ = (
+            None if features is None else feature_directions(features, chosen)
+        )
         values = domain_values(
             rows.logits, features, chosen,
             beta=1.0 / self.temperature_, directions=self.feature_directions_,
         )  # fmt: skip
-        log_temperatures = np.log(domains.each.temperature)
-        targets = consistent_log_temperatures(
-            rows.logits, rows.labels, domains.codes, log_temperatures,
-            reach=_REACH, weight=rows.weight,
-        )  # fmt: skip
-        batches = resample_batches(
-            values, [one.weight for one in chosen], check_random_state(self.random_state)
-        )
+        batches = resample_batches(values, check_random_state(self.random_state))
         self.batch_map_, self.batch_errors_ = fit_batch_map(
-            batches,
+            batches.of_size,
             targets=targets[used],
-            log_temperatures=log_temperatures[used],
+            log_temperatures=np.log(domains.each.temperature)[used],
             log_pooled=float(np.log(self.temperature_)),
-            folds=similar_domain_folds(domain_profiles(values, chosen)),
+            folds=similar_domain_folds(batches.profiles),
         )
 
     def _batches(self, domains: ArrayLike | None, n_rows: int) -> tuple[IntArray, int]:

@@ -10,6 +10,7 @@ predictions. Sum and factor leave one vector of coefficients for each size.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -25,6 +26,7 @@ from domaincal.calibrators.batch.batch_map import (
     SMALLEST_SCALE,
     BatchMap,
 )
+from domaincal.calibrators.batch.batch_rows import domain_profile
 from domaincal.kernels.row_groups import rows_of_codes
 from domaincal.statistics.batch_sums import LOGIT_STATISTICS, RowStatistics
 from domaincal.statistics.bayesian_ridge import RidgeSums, fit_bayesian_ridge, sums_of_others
@@ -67,31 +69,49 @@ class Targets:
     high: float
 
 
+@dataclass(frozen=True, eq=False)
+class ResampledBatches:
+    """Batches of each size, and what is known about each domain.
+
+    Attributes
+    ----------
+    of_size : list of TrainingBatches
+    profiles : array of shape (n_domains, n_statistics)
+        Statistics of all rows of each domain, which tell which domains are similar.
+    """
+
+    of_size: list[TrainingBatches]
+    profiles: FloatArray
+
+
 def resample_batches(
-    rows: list[RowStatistics], weights: list[FloatArray], random: np.random.Generator
-) -> list[TrainingBatches]:
+    rows: Iterable[tuple[RowStatistics, FloatArray]], random: np.random.Generator
+) -> ResampledBatches:
     """Batches of each size, drawn with replacement from the rows of each domain.
 
+    ``rows`` yields the statistics and the weights of the rows of a domain, one domain at a time.
     The rows of a domain are drawn by quantiles of their cumulated weights, so that a weight is the
     same as a repetition if equal rows are neighbours.
     """
     size = np.repeat(list(BATCHES), list(BATCHES.values()))
     batch = np.repeat(np.arange(len(size)), size)
-    statistics = []
-    for one, weight in zip(rows, weights, strict=True):
+    statistics, profiles = [], []
+    for one, weight in rows:
         shares = np.cumsum(weight)
         drawn = np.searchsorted(shares, random.random(len(batch)) * shares[-1], side="right")
         drawn = np.minimum(drawn, len(weight) - 1)
         statistics.append(one.sums(batch, len(size), rows=drawn).statistics())
+        profiles.append(domain_profile(one, weight))
     of_domain = np.stack(statistics)
-    return [
+    of_size = [
         TrainingBatches(
             n,
             of_domain[:, size == n].reshape(-1, of_domain.shape[2]),
-            np.repeat(np.arange(len(rows)), count),
+            np.repeat(np.arange(len(statistics)), count),
         )
         for n, count in BATCHES.items()
     ]
+    return ResampledBatches(of_size, np.concatenate(profiles))
 
 
 def fit_batch_map(

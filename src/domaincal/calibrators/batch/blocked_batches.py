@@ -6,18 +6,27 @@ pass predicts the rows of each block at the temperature of their batch.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import pandas as pd
 
-from domaincal._typing import Array, FloatArray
-from domaincal.calibrators.base import Calibrator
+from domaincal._typing import Array, FloatArray, IntArray
+from domaincal.calibrators.base import Calibrator, TemperatureCalibrator
 from domaincal.calibrators.batch.batch_map import FeatureDirections
 from domaincal.calibrators.batch.batch_rows import row_values
 from domaincal.calibrators.domain_temperature import DomainTemperatureScaling
 from domaincal.calibrators.inputs import order_features
 from domaincal.calibrators.temperature import TemperatureScaling
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows, CalibrationData
+from domaincal.data.blocked_rows import domain_names_of
+from domaincal.errors import InputError
 from domaincal.statistics.batch_sums import BatchSums
+from domaincal.statistics.blocks import row_blocks
+from domaincal.statistics.domain_counts import domain_counts
+
+#: Largest size of the logits and features of batches that are read together.
+GROUP_BYTES = 1 << 30
 
 
 class BlockStatistics:
@@ -62,6 +71,40 @@ def ordered_features(calibrator: Calibrator, block: CalibrationData) -> Array | 
     fitted = getattr(calibrator, "feature_columns_", None)
     found: Array | None = order_features(block.features, block.feature_names, fitted)
     return found
+
+
+def table_of_batches(calibrator: TemperatureCalibrator, rows: BlockedRows) -> Calibrator:
+    """Table of the temperatures of batches, whose rows are read a few batches at a time."""
+    names = domain_names_of(rows)
+    codes = None if rows.domains is None else cast(Array, rows.domains.codes)
+    n_rows = np.array([len(rows)]) if codes is None else domain_counts(codes, len(names))
+    row_bytes = rows.logits.row_bytes + (0 if rows.features is None else rows.features.row_bytes)
+    if n_rows.max() * row_bytes > GROUP_BYTES:
+        raise InputError(
+            f"{type(calibrator).__name__} needs the rows of a batch in memory, but one has "
+            f"{int(n_rows.max())} rows; give domains with fewer rows, or use "
+            "BatchTemperatureScaling, which needs sums only."
+        )
+    group = np.cumsum(n_rows * row_bytes) // GROUP_BYTES
+    temperatures = np.empty(len(names))
+    for one in np.unique(group):
+        some = rows.select(_rows_of_group(codes, group == one, len(rows)))
+        found = calibrator.predict_temperature(some)
+        own, own_names = some.domain_codes
+        places = np.searchsorted(names, own_names)
+        temperatures[places] = found[np.unique(own, return_index=True)[1]]
+    pooled = float(calibrator.temperature_)
+    if codes is None:
+        return lookup_for_all(calibrator, float(temperatures[0]))
+    return lookup(calibrator, names, temperatures, pooled)
+
+
+def _rows_of_group(codes: Array | None, group: Array, n_rows: int) -> IntArray:
+    """Numbers of the rows of a group of domains."""
+    if codes is None:
+        return np.arange(n_rows)
+    found = [block.start + np.flatnonzero(group[codes[block]]) for block in row_blocks(n_rows, 8)]
+    return np.concatenate(found)
 
 
 def lookup(

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from domaincal._tensors import host_array, on_device
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import (
-    check_domains,
     check_features,
     check_finite_features,
     check_n_bins,
@@ -33,9 +32,9 @@ from domaincal.calibrators.choice.selection import Selection, choose, empty_tabl
 from domaincal.calibrators.features.feature_temperature import FeatureTemperatureScaling
 from domaincal.calibrators.inputs import Inputs, TrainingRows
 from domaincal.calibrators.mixture.domain_mixture import DomainMixtureScaling
-from domaincal.calibrators.row_sample import sample_rows
+from domaincal.calibrators.row_sample import draw_rows
 from domaincal.calibrators.temperature import TemperatureScaling
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.batches import BatchSize, check_batch_size
 from domaincal.errors import (
     InputError,
@@ -43,6 +42,7 @@ from domaincal.errors import (
     SmallDomainWarning,
     SubsampleWarning,
 )
+from domaincal.statistics.domain_counts import domain_counts
 from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
 #: Name of temperature scaling, with which all candidates are compared.
@@ -107,6 +107,8 @@ class AutoCalibration(TemperatureCalibrator):
     BatchTemperatureScaling()
     """
 
+    _fits_blocks = True
+
     best_: Any
     selection_: pd.DataFrame
 
@@ -157,6 +159,13 @@ class AutoCalibration(TemperatureCalibrator):
         """Whether predictions for a row depend on the other rows of its domain."""
         return self.batch_size != 1
 
+    def block_predictor(self, rows: BlockedRows) -> Calibrator:
+        """Calibrator that predicts a block of these rows as this one predicts all rows together."""
+        if self._single_rows:
+            return self
+        predictor: Calibrator = self.best_.block_predictor(rows)
+        return predictor
+
     def _check_parameters(self) -> None:
         check_batch_size(self.batch_size)
         check_n_bins(self.n_bins)
@@ -174,12 +183,8 @@ class AutoCalibration(TemperatureCalibrator):
             scores = self._scores(compared, candidates, random)
             self.selection_ = choose(scores, REFERENCE, _trusted(candidates))
             chosen = self.selection_["method"][self.selection_["chosen"]].item()
-        z = rows.logits.tensor if on_device(rows.logits) else rows.logits
         with handle_warnings(_pass_on):
-            self.best_ = clone(candidates[chosen]).fit(
-                z, rows.labels, features=rows.features, domains=rows.domains,
-                sample_weight=rows.weight,
-            )  # fmt: skip
+            self.best_ = _fitted(clone(candidates[chosen]), rows)
         self.best_.provenance_ = Selection(self.selection_, self.batch_size)
         # A copy for predictions: the parameter can be changed before the next fit.
         self._single_rows = self.batch_size == 1
@@ -226,22 +231,21 @@ class AutoCalibration(TemperatureCalibrator):
         self, rows: TrainingRows, random: np.random.Generator
     ) -> LeftOutDomains | None:
         """At most 20,000 rows of the domains with enough rows; None if they are too few."""
-        n_rows = len(rows.logits)
-        codes, names = np.zeros(n_rows, np.int64), np.array(["all"], object)
-        if rows.domains is not None:
-            codes, names = check_domains(rows.domains, n_rows=n_rows, needed_by=type(self).__name__)
-        positive = np.arange(n_rows) if rows.weight is None else np.flatnonzero(rows.weight)
-        large = np.bincount(codes[positive], minlength=len(names)) >= MINIMUM_ROWS
+        codes, names = rows.domain_codes(needed_by=type(self).__name__)
+        positive = None if rows.weight is None else (rows.weight > 0).astype(np.float64)
+        large = domain_counts(codes, len(names), positive) >= MINIMUM_ROWS
         if large.sum() < MINIMUM_DOMAINS:
             _warn_of_few_domains(int(large.sum()), has_domains=rows.domains is not None)
             return None
-        kept = sample_rows(
-            positive[large[codes[positive]]], codes,
+        kept, _ = draw_rows(
+            codes, large, rows.weight,
             max_rows=_MOST_ROWS, random_state=int(random.integers(1 << 31)),
         )  # fmt: skip
         x = None
         if rows.features is not None:
-            checked = check_features(rows.features, n_rows=n_rows, needed_by=type(self).__name__)
+            checked = check_features(
+                rows.features, n_rows=len(rows.logits), needed_by=type(self).__name__
+            )
             x = host_array(checked[kept])
             check_finite_features(x)
         return LeftOutDomains(
@@ -291,6 +295,16 @@ class AutoCalibration(TemperatureCalibrator):
 
     def _drawing(self) -> str:
         return str(self.best_._drawing())
+
+
+def _fitted(calibrator: Any, rows: TrainingRows) -> Any:
+    """Fit a calibrator to checked rows."""
+    if rows.streamed:
+        return calibrator.fit(rows.as_source())
+    z = rows.logits.tensor if on_device(rows.logits) else rows.logits
+    return calibrator.fit(
+        z, rows.labels, features=rows.features, domains=rows.domains, sample_weight=rows.weight
+    )
 
 
 def _trusted(candidates: Mapping[str, Any]) -> str | None:

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import check_confidences
 from domaincal.calibrators.batch.batch_rows import (
-    domain_profiles,
+    domain_profile,
     domain_rows,
     domain_values,
     feature_directions,
@@ -82,7 +82,7 @@ class LeftOutDomains:
             self.logits, self.features, chosen,
             beta=1.0 / float(pooled.temperature[0]), directions=directions,
         )  # fmt: skip
-        return similar_domain_folds(domain_profiles(values, chosen))
+        return similar_domain_folds(np.concatenate([domain_profile(*one) for one in values]))
 
     def _fit(self, candidate: Any, rows: IntArray) -> Any:
         return clone(candidate).fit(

@@ -9,7 +9,6 @@ from domaincal._tensors import host_array
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import (
     check_count,
-    check_domains,
     check_random_state,
     non_finite_features_error,
 )
@@ -22,9 +21,9 @@ from domaincal.calibrators.features.row_clusters import RowClusters
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.row_sample import (
     check_max_rows,
+    draw_rows,
     sample_rows,
     warn_of_sample,
-    weighted_rows,
 )
 from domaincal.calibrators.temperature import fit_pooled_temperature
 from domaincal.calibrators.temperature_target import TemperatureTarget
@@ -106,6 +105,8 @@ class FeatureTemperatureScaling(FeatureInputs, TemperatureCalibrator):
     True
     """
 
+    _fits_blocks = True
+
     temperature_: float
     penalty_: float
     penalty_search_: pd.DataFrame
@@ -132,10 +133,7 @@ class FeatureTemperatureScaling(FeatureInputs, TemperatureCalibrator):
 
     def _learn(self, rows: TrainingRows) -> None:
         x = self._training_features(rows)
-        codes = np.zeros(len(x), np.int64)
-        if rows.domains is not None:
-            name = type(self).__name__
-            codes = check_domains(rows.domains, n_rows=len(x), needed_by=name)[0]
+        codes, names = rows.domain_codes(needed_by=type(self).__name__)
         pooled = fit_pooled_temperature(rows)
         self.temperature_ = float(pooled.temperature[0])
         if pooled.at_bound[0]:
@@ -143,14 +141,15 @@ class FeatureTemperatureScaling(FeatureInputs, TemperatureCalibrator):
             self._store_constant(x.shape[1])
             return
         seeds = check_random_state(self.random_state).integers(1 << 31, size=2)
-        everything = np.ones(int(codes.max()) + 1, bool)
-        check_max_rows(self.max_rows, len(everything))
-        available = weighted_rows(codes, everything, rows.weight)
-        chosen = sample_rows(available, codes, max_rows=self.max_rows, random_state=int(seeds[0]))
+        check_max_rows(self.max_rows, len(names))
+        chosen, n_available = draw_rows(
+            codes, np.ones(len(names), bool), rows.weight,
+            max_rows=self.max_rows, random_state=int(seeds[0]),
+        )  # fmt: skip
         with one_blas_thread():  # the matrices are small
             joint, projection = _joint_rows(rows, x, chosen)
             self._fit(joint, codes[chosen], projection, pooled, int(seeds[1]))
-        warn_of_sample(type(self).__name__, len(chosen), len(available), self.max_rows)
+        warn_of_sample(type(self).__name__, len(chosen), n_available, self.max_rows)
 
     def _fit(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from domaincal._validation.rows import LARGEST_WEIGHT, SMALLEST_WEIGHT
+from domaincal._validation.weights import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from domaincal.calibrators.base import Calibrator
 from domaincal.calibrators.baselines.cpcs import CPCS
 from domaincal.calibrators.baselines.density_aware import DAC, NeighbourDistance

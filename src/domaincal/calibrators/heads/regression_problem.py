@@ -15,8 +15,7 @@ from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
 from domaincal.calibrators.row_sample import (
     check_max_rows,
-    sample_blocks,
-    sample_rows,
+    draw_rows,
     weighted_rows,
 )
 from domaincal.statistics.domain_counts import domain_counts
@@ -114,14 +113,9 @@ class HeadProblem:
 
     def subsample(self, max_rows: int) -> IntArray:
         """Numbers of all rows, or of a random sample with equally many rows of each domain."""
-        if is_row_array(self.codes):
-            return sample_blocks(
-                self.codes, self.used, n_rows=self.rows_of_domains.astype(np.int64),
-                max_rows=max_rows, random_state=self.random_state,
-            )  # fmt: skip
-        return sample_rows(
-            self.all_rows(), self.codes, max_rows=max_rows, random_state=self.random_state
-        )
+        return draw_rows(
+            self.codes, self.used, self.weight, max_rows=max_rows, random_state=self.random_state
+        )[0]
 
     def in_memory(self, max_rows: int) -> tuple[HeadProblem, IntArray]:
         """A problem in memory, and the numbers of the rows of a subsample in it.

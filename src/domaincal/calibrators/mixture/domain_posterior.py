@@ -12,7 +12,7 @@ import scipy.linalg
 
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal.calibrators.features.feature_projection import FeatureProjection
-from domaincal.calibrators.row_sample import check_max_rows, sample_rows, weighted_rows
+from domaincal.calibrators.row_sample import check_max_rows, draw_rows
 from domaincal.statistics import LabelledRows
 from domaincal.statistics.domain_folds import similar_domain_folds
 from domaincal.statistics.normal_equations import feature_blocks, product, reads_on_device
@@ -99,15 +99,16 @@ class DomainSample:
     ) -> DomainSample:
         """Rows of the used domains, at most ``max_rows``; ``codes`` counts all domains."""
         check_max_rows(max_rows, int(used.sum()))
-        available = weighted_rows(codes, used, weight)
-        rows = sample_rows(available, codes, max_rows=max_rows, random_state=random_state)
+        rows, n_available = draw_rows(
+            codes, used, weight, max_rows=max_rows, random_state=random_state
+        )
         of_used = (np.cumsum(used) - 1)[codes[rows]]
         n_domains = int(used.sum())
         share = np.ones(len(rows)) if weight is None else weight[rows]
         share = share / np.bincount(of_used, share, minlength=n_domains)[of_used]
         x = np.asarray(features[rows])
         projection = FeatureProjection.fit(x, share)
-        return cls(rows, len(available), of_used, n_domains, share, projection, projection(x))
+        return cls(rows, n_available, of_used, n_domains, share, projection, projection(x))
 
     @cached_property
     def means(self) -> FloatArray:

@@ -39,6 +39,8 @@ class PosteriorCalibrator(FeatureInputs, DomainCalibrator):
         nll, the mean NLL of domains that were left out. Empty without a domain that can be used.
     """
 
+    _fits_blocks = True
+
     max_rows: int
     random_state: int
     posterior_: DomainPosterior

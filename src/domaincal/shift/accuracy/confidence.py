@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from domaincal._tensors import host_array
 from domaincal._typing import FloatArray, IntArray
 from domaincal.calibrators import BatchTemperatureScaling
 from domaincal.calibrators.base import Calibrator
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows, CalibrationData
 from domaincal.errors import InputError
 from domaincal.shift.accuracy.estimator import AccuracyEstimator, batch_means
 
@@ -73,6 +74,10 @@ class ConfidenceEstimator(AccuracyEstimator):
     def _learn(self, data: CalibrationData) -> None:
         made: Any = BatchTemperatureScaling() if self.calibrator is None else self.calibrator
         self.calibrator_ = clone(made).fit(data)
+
+    def _block_confidences(self, rows: BlockedRows) -> Callable[[CalibrationData], FloatArray]:
+        predictor = self.calibrator_.block_predictor(rows)
+        return lambda block: np.asarray(predictor.predict_confidence(block))
 
     def _estimates(self, data: CalibrationData, codes: IntArray, n_batches: int) -> FloatArray:
         # The names of known domains matter to calibrators that look temperatures up, and only to

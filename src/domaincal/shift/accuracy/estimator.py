@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,8 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from domaincal._typing import ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_number, check_random_state
 from domaincal._warnings import handle_warnings
+from domaincal.calibrators.blocked_fits import read_or_sample_data
+from domaincal.calibrators.blocked_predictions import each_block
 from domaincal.calibrators.inputs import check_same_classes, order_features, unpack_arguments
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows, CalibrationData
+from domaincal.data.blocked_rows import AnyData, as_rows
 from domaincal.errors import InputError
 from domaincal.shift.accuracy.left_out_residuals import (
     LeftOutResiduals,
@@ -24,7 +27,7 @@ from domaincal.shift.accuracy.left_out_residuals import (
 )
 from domaincal.shift.conformal import needed_domains
 from domaincal.shift.covered_domains import OUTSIDE, CoveredDomains
-from domaincal.shift.gap_histograms import GapHistograms
+from domaincal.shift.gap_histograms import BIN_EDGES, PAIRS, GapHistograms
 from domaincal.shift.rows_by_domain import ALL_ROWS, hits_of
 from domaincal.statistics import LabelledRows, fit_temperature
 
@@ -88,7 +91,7 @@ class AccuracyEstimator(BaseEstimator, ABC):
 
     def fit(
         self,
-        logits: ArrayLike | CalibrationData,
+        logits: ArrayLike | AnyData,
         y: ArrayLike | None = None,
         *,
         features: ArrayLike | None = None,
@@ -99,7 +102,8 @@ class AccuracyEstimator(BaseEstimator, ABC):
         Parameters
         ----------
         logits : array of shape (n, n_classes), or CalibrationData
-            Unnormalised scores. A CalibrationData replaces logits, y, features and domains.
+            Unnormalised scores. A CalibrationData replaces logits, y, features and domains. Of a
+            store, a random sample of at most 256 MiB is taken.
         y : array of shape (n,)
             Class of each row: the column number of its logit, from 0.
         features : array of shape (n, n_features), optional
@@ -114,7 +118,16 @@ class AccuracyEstimator(BaseEstimator, ABC):
         random = check_random_state(self.random_state)
         check_number(self.coverage, "coverage", low=0.0, high=1.0)
         self._check_parameters()
-        data = _as_data("fit", logits, y, features, domains)
+        given = as_rows(logits)
+        if isinstance(given, BlockedRows):
+            unpack_arguments("fit", given, y=y, features=features, domains=domains)
+            given, y, features, domains = (
+                read_or_sample_data(given, name=_name(self)),
+                None,
+                None,
+                None,
+            )
+        data = _as_data("fit", given, y, features, domains)
         if data.labels is None:
             raise InputError("y is missing: fit needs the class of each row.")
         codes, names = _codes(data)
@@ -135,7 +148,7 @@ class AccuracyEstimator(BaseEstimator, ABC):
 
     def predict(
         self,
-        logits: ArrayLike | CalibrationData,
+        logits: ArrayLike | AnyData,
         *,
         features: ArrayLike | None = None,
         domains: ArrayLike | None = None,
@@ -161,12 +174,44 @@ class AccuracyEstimator(BaseEstimator, ABC):
             interval from 0 to 1.
         """
         check_is_fitted(self)
+        rows = as_rows(logits)
+        if isinstance(rows, BlockedRows):
+            unpack_arguments("predict", rows, features=features, domains=domains)
+            return self._predict_blocks(rows)
         data = self._prediction_data("predict", logits, features, domains)
         codes, names = _codes(data)
         n = np.bincount(codes, minlength=len(names)).astype(np.float64)
         predicted = np.clip(self._estimates(data, codes, len(names)), 0.0, 1.0)
         gaps = GapHistograms.from_rows(data.logits, codes, len(names), self.temperature_)
         return self.table(names, n, predicted, gaps)
+
+    def _predict_blocks(self, rows: BlockedRows) -> pd.DataFrame:
+        """Table of :meth:`predict` for rows that are read in blocks."""
+        names = np.array([ALL_ROWS]) if rows.domains is None else rows.domains.names
+        number = {name: k for k, name in enumerate(names.tolist())}
+        confidence_of = self._block_confidences(rows)
+        counts = np.zeros((len(names), len(PAIRS), len(BIN_EDGES) - 1))
+        total = np.zeros(len(names))
+
+        def add(block: CalibrationData) -> None:
+            checked = self._prediction_data("predict", block, None, None)
+            codes, of_block = _codes(checked)
+            present = np.array([number[name] for name in of_block.tolist()])
+            gaps = GapHistograms.from_rows(checked.logits, codes, len(of_block), self.temperature_)
+            counts[present] += gaps.counts
+            total[present] += np.bincount(codes, confidence_of(checked))
+
+        for _ in each_block(rows, add):
+            pass
+        gaps = GapHistograms(self.temperature_, counts)
+        return self.table(names, gaps.n, np.clip(total / gaps.n, 0.0, 1.0), gaps)
+
+    def _block_confidences(self, rows: BlockedRows) -> Callable[[CalibrationData], FloatArray]:
+        """Function from a block of these rows to values whose mean estimates the accuracy."""
+        raise InputError(
+            f"{_name(self)} needs rows in memory; read the data first, such as store.read(), or "
+            "use ConfidenceEstimator."
+        )
 
     def table(
         self, names: Any, n: FloatArray, predicted: FloatArray, gaps: GapHistograms
@@ -252,6 +297,10 @@ class AccuracyEstimator(BaseEstimator, ABC):
         return CalibrationData(
             data.logits, features=ordered, domains=data.domains, class_names=data.class_names
         )
+
+
+def _name(estimator: AccuracyEstimator) -> str:
+    return type(estimator).__name__
 
 
 def batch_means(values: FloatArray, codes: IntArray, n_batches: int) -> FloatArray:

@@ -77,8 +77,7 @@ class AccuracyRegression(AccuracyEstimator):
         chosen = domain_rows(z, codes, np.arange(len(names)), None)
         self.feature_directions_ = None if x is None else feature_directions(x, chosen)
         values = domain_values(z, x, chosen, beta=self._beta, directions=self.feature_directions_)
-        weights = [one.weight for one in chosen]
-        batches = resample_batches(values, weights, check_random_state(self.random_state))
+        batches = resample_batches(values, check_random_state(self.random_state))
         hits = hits_of(z, labels)
         n = np.bincount(codes)
         # Half a hit and half a miss more: log-odds are finite.
@@ -87,7 +86,7 @@ class AccuracyRegression(AccuracyEstimator):
             one.size: make_pipeline(StandardScaler(), BayesianRidge()).fit(
                 one.statistics, targets[one.domain]
             )
-            for one in batches
+            for one in batches.of_size
         }
 
     def _estimates(self, data: CalibrationData, codes: IntArray, n_batches: int) -> FloatArray:
