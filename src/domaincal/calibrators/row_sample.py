@@ -107,9 +107,9 @@ def draw_rows(
     A sample has equally many rows of each domain.
     """
     if is_row_array(codes):
-        n_rows = domain_counts(codes, len(used)).astype(np.int64)
+        n_rows = domain_counts(cast(Array, codes), len(used)).astype(np.int64)
         sizes = equal_sizes(n_rows, used, max_rows)
-        rows = sample_blocks(codes, sizes, n_rows=n_rows, random_state=random_state)
+        rows = sample_blocks(cast(Array, codes), sizes, n_rows=n_rows, random_state=random_state)
         return rows, int(n_rows[used].sum())
     available = weighted_rows(codes, used, weight)
     rows = sample_rows(available, codes, max_rows=max_rows, random_state=random_state)
