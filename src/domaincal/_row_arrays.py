@@ -98,6 +98,10 @@ class RowArray(ABC):
         """The array with its sources replaced; see :func:`replace_rows`."""
         return replacement(self)
 
+    def where(self, mask: Array) -> RowArray:
+        """Rows of a mask, which are read when they are needed."""
+        return SelectedRows(self, mask)
+
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
@@ -188,7 +192,7 @@ class MappedRows(RowArray):
     dtype : numpy dtype
     function : callable
         Takes a block of each source; returns a numpy array.
-    *sources : RowArray or feature matrix
+    *sources : RowArray, or a feature matrix that computes rows of one
 
     Examples
     --------
@@ -218,6 +222,12 @@ class MappedRows(RowArray):
     def row_range(self) -> range:
         """Numbers of the rows of the sources that can be read."""
         return row_range(self._sources[0])
+
+    def where(self, mask: Array) -> RowArray:
+        """The same function of rows of a mask."""
+        shape = (int(mask.sum()), *self.shape[1:])
+        sources = [source.where(mask) for source in self._sources]
+        return MappedRows(shape, self.dtype, self._function, *sources)
 
     def replaced(self, replacement: Callable[[RowArray], RowArray]) -> RowArray:
         """The same function of replaced sources."""
@@ -300,16 +310,20 @@ class CodedRows:
 
     def where(self, mask: Array) -> CodedRows:
         """Rows of a mask, with the names that occur in them."""
-        some = SelectedRows(self.codes, mask)
-        present = np.zeros(len(self.names), bool)
-        size = max(1, _PART_BYTES // some.row_bytes)
-        for start in range(0, len(some), size):
-            present[some[start : start + size]] = True
+        some = self.codes.where(mask)
+        present = sum_over_parts(_counts, some, len(self.names)) > 0
         number = np.cumsum(present) - 1
-        codes = ComputedRows(
-            some.shape, np.int64, lambda start, stop: number[some.read(start, stop)]
-        )
+        codes = MappedRows(some.shape, np.int64, number.__getitem__, some)
         return CodedRows(codes, self.names[present])
+
+
+def _counts(codes: RowArray, n_names: int) -> IntArray:
+    """Number of rows of each code."""
+    total = np.zeros(n_names, np.int64)
+    rows, size = row_range(codes), max(1, _PART_BYTES // codes.row_bytes)
+    for start in rows[::size]:
+        total += np.bincount(codes[start : min(start + size, rows.stop)], minlength=n_names)
+    return total
 
 
 def is_row_array(values: object) -> TypeGuard[RowArray]:

@@ -171,11 +171,46 @@ def test_predictions_come_in_the_order_of_the_rows(rows, memory, method, monkeyp
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_batches_are_predicted_in_two_passes(rows, memory):
+def test_batches_are_fitted_and_predicted(rows, memory):
     fitted = dc.BatchTemperatureScaling().fit(memory)
+    # The fit searches roots to 1e-7, and a regression in the fit enlarges their errors.
+    again = dc.BatchTemperatureScaling().fit(rows)
+    np.testing.assert_allclose(
+        again.predict_temperature(memory), fitted.predict_temperature(memory), rtol=1e-4
+    )
     found, expected = (fitted.predict_temperature(one) for one in (rows, memory))
     np.testing.assert_allclose(found, expected, rtol=1e-10)
     _same_scores(dc.score_table(fitted, rows), dc.score_table(fitted, memory))
+
+
+def test_binning_is_fitted_to_sums(rows, store):
+    method = dc.HistogramBinning(scheme="one-vs-rest")
+    found, expected = (clone(method).fit(one) for one in (rows, store))
+    for a, b in zip(found.maps_, expected.maps_, strict=True):
+        np.testing.assert_allclose(a.values, b.values, rtol=1e-9)
+
+
+def test_rows_of_a_mask_stay_on_their_workers(rows, memory):
+    mask = (memory.domains != "domain-2") & (np.arange(len(memory)) % 3 > 0)
+    mask[:2500] = False  # no row of some parts
+    again = np.arange(mask.sum()) % 2 == 0
+    some, expected = rows.where(mask).where(again), memory.select(mask).select(again)
+    assert some.row_parts is not None
+    assert some.domain_names.tolist() == expected.domain_names.tolist()
+    for name in ("logits", "labels", "features", "domains"):
+        joined = np.concatenate([getattr(block, name) for block in some.blocks()])
+        np.testing.assert_array_equal(joined, getattr(expected, name))
+    found, fitted = (clone(METHODS["log"]).fit(one) for one in (some, expected))
+    np.testing.assert_allclose(found.coef_, fitted.coef_, rtol=1e-9)
+
+
+def test_halves_are_fitted_and_scored(rows, memory):
+    methods = [dc.TemperatureScaling(), dc.MultiDomainTemperatureScaling()]
+    found, expected = (
+        dc.evaluate_split(methods, one, ood=["domain-5"], random_state=0) for one in (rows, memory)
+    )
+    assert found["kind"].tolist() == expected["kind"].tolist()
+    np.testing.assert_allclose(found["ece"], expected["ece"], rtol=1e-9)
 
 
 @pytest.mark.parametrize("use", ["predict_temperature", "score_table"])

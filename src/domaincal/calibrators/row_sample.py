@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from typing import cast
 
 import numpy as np
 import pandas as pd

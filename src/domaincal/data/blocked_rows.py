@@ -13,7 +13,6 @@ from domaincal._row_arrays import (
     CodedRows,
     RowArray,
     RowParts,
-    SelectedRows,
     WatchedRows,
     parts_of,
     row_range,
@@ -108,10 +107,10 @@ class BlockedRows:
             raise InputError("no row is selected; select at least one.")
 
         def part(array: RowArray | None) -> RowArray | None:
-            return None if array is None else SelectedRows(array, mask)
+            return None if array is None else array.where(mask)
 
         return replace(
-            self, logits=SelectedRows(self.logits, mask), labels=part(self.labels),
+            self, logits=self.logits.where(mask), labels=part(self.labels),
             features=part(self.features),
             domains=None if self.domains is None else self.domains.where(mask),
             groups=None if self.groups is None else self.groups.where(mask),

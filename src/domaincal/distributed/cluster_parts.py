@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from domaincal._row_arrays import RowArray, RowParts, replace_rows
+from domaincal._row_arrays import RowArray, RowParts, SelectedRows, replace_rows
 from domaincal._typing import Array, IntArray
 from domaincal.distributed.cluster_waiting import gather
 from domaincal.statistics.blas_threads import one_blas_thread
@@ -59,6 +59,13 @@ class PartRows(RowArray):
     def read(self, start: int, stop: int) -> Array:
         """Rows of the part."""
         return self._rows[start - self._first : stop - self._first]
+
+    def chosen(self, mask: Array, first: int, n_rows: int) -> PartRows:
+        """Rows of a mask over the part; the first gets the number ``first`` of ``n_rows``."""
+        n, columns = len(self._numbers), self.shape[1:]
+        own = PartRows(self, -self._numbers.start, range(n), (n, *columns))
+        rows = SelectedRows(own, mask)
+        return PartRows(rows, first, range(first, first + len(rows)), (n_rows, *columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +116,13 @@ class ClusterRows(RowArray):
         """The parts."""
         return self._parts
 
+    def where(self, mask: Array) -> RowArray:
+        """Rows of a mask, which stay on their workers."""
+        if self._parts is None:
+            return super().where(mask)
+        parts = self._parts.where(mask)
+        return ClusterRows(self.name, (len(parts), *self.shape[1:]), self.dtype, parts)
+
     def read(self, start: int, stop: int) -> Array:
         """Rows from ``start`` to ``stop``, from their workers."""
         return self._select(np.arange(start, stop))
@@ -147,6 +161,24 @@ class ClusterParts:
         self._client = client
         self._parts = list(parts)
         self._starts = np.asarray(starts, np.int64)
+        self._selected: tuple[Array, ClusterParts] | None = None
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def where(self, mask: Array) -> ClusterParts:
+        """Parts of the rows of a mask; the arrays of the same rows share them."""
+        if self._selected is None or self._selected[0] is not mask:
+            masks = np.split(mask, self._starts[1:-1])
+            counts = np.array([one.sum() for one in masks])
+            stops = np.cumsum(counts)
+            kept = np.flatnonzero(counts)
+            more = [(masks[k], int(stops[k] - counts[k]), int(stops[-1])) for k in kept]
+            futures = self._client.map(
+                _chosen, [self._parts[k] for k in kept], more, key="select", pure=False
+            )
+            self._selected = mask, ClusterParts(self._client, futures, [0, *stops[kept].tolist()])
+        return self._selected[1]
 
     def map(
         self,
@@ -234,6 +266,11 @@ def _key(function: Callable[..., Any]) -> str:
 def _run(part: Part, more: tuple[Any, ...], call: _Call) -> Any:
     """Task: the call for the rows of a part."""
     return call(part, *more)
+
+
+def _chosen(part: Part, more: tuple[Array, int, int]) -> Part:
+    """Task: the rows of a mask over a part."""
+    return Part({name: rows.chosen(*more) for name, rows in part.arrays.items()})
 
 
 def _identity(call: _Call) -> _Call:
