@@ -2,8 +2,8 @@
 
 Each cell solves least squares on features of the given condition number, with float64 products and
 with float32 products and refinement, in turns and in one process; ``--fit`` fits MD-TS instead (10
-classes). The ratio is the median over the turns; the error is the largest difference of predictions,
-relative to the largest prediction. Prints a table in Markdown.
+classes). The ratio is the median over the turns; the error is the largest difference of
+predictions, relative to the largest prediction. Prints a table in Markdown.
 """
 
 import argparse

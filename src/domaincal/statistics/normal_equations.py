@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from domaincal._row_arrays import RowArray, is_row_array
+from domaincal._row_arrays import RowArray, is_row_array, row_range, sum_over_parts
 from domaincal._tensors import on_device
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
@@ -151,7 +151,7 @@ def sum_normal_equations(
         shift = _approximate_mean(features) if fit_intercept else np.zeros(features.shape[1])
     near = _approximate_mean(features) if single else None
     if is_row_array(domain):
-        sums = _sum_blocks(features, domain, part, n_parts, weight, shift, near)
+        sums = sum_over_parts(_sum_blocks, features, domain, part, n_parts, weight, shift, near)
     elif reads_on_device(features):
         chosen = [np.flatnonzero(part[domain] == k) for k in range(n_parts)]
         sums = [_sum_on_device(features, domain, len(part), rows, weight, shift) for rows in chosen]
@@ -162,7 +162,7 @@ def sum_normal_equations(
             del sums
             return sum_normal_equations(
                 features, domain, part=part, n_parts=n_parts, weight=weight,
-                fit_intercept=fit_intercept,
+                fit_intercept=fit_intercept, shift=shift,
             )  # fmt: skip
         raise non_finite_features_error(features)
     return sums
@@ -214,7 +214,7 @@ def _sum_blocks(
     def read(block: slice) -> tuple[slice, Array, IntArray]:
         return block, features[block], domain[block]
 
-    for block, x, codes in read_ahead(read, feature_blocks(*features.shape)):
+    for block, x, codes in read_ahead(read, feature_blocks(row_range(features), features.shape[1])):
         w = None if weight is None else weight[block]
         parts = part[codes]
         for k in range(n_parts):
@@ -311,7 +311,20 @@ def sum_residuals(
 
     Domains whose target is NaN are left out.
     """
+    return sum_over_parts(_sum_residuals, features, domain, solution, targets, centre, weight)
+
+
+def _sum_residuals(
+    features: FeatureMatrix,
+    domain: IntArray,
+    solution: LinearMap,
+    targets: FloatArray,
+    centre: FloatArray,
+    weight: FloatArray | None,
+) -> FloatArray:
+    """Sum of :func:`sum_residuals` over the rows that this process reads."""
     at_centre = float(solution.intercept + centre @ solution.coef)
+    rows, device = row_range(features), reads_on_device(features)
     if _compiled_pays(features):
 
         def block_sum(block: slice) -> FloatArray:
@@ -321,9 +334,9 @@ def sum_residuals(
             )  # fmt: skip
 
         with Workers() as workers:
-            return np.asarray(workers.sum(block_sum, feature_blocks(*features.shape)))
+            return np.asarray(workers.sum(block_sum, feature_blocks(rows, features.shape[1])))
     total = np.zeros(features.shape[1])
-    for block in feature_blocks(*features.shape, device=reads_on_device(features)):
+    for block in feature_blocks(rows, features.shape[1], device=device):
         target = targets[domain[block]]
         used = ~np.isnan(target)
         x = features[block] if used.all() else features[block][used]
@@ -374,9 +387,10 @@ def _stored_dtype(features: FeatureMatrix) -> np.dtype[Any]:
 
 def reads_on_device(features: FeatureMatrix) -> bool:
     """Whether slices of these features are on a device."""
-    return on_device(features[:1])
+    first = row_range(features).start
+    return on_device(features[first : first + 1])
 
 
-def feature_blocks(n_rows: int, n_features: int, *, device: bool = False) -> list[slice]:
+def feature_blocks(n_rows: int | range, n_features: int, *, device: bool = False) -> list[slice]:
     """Blocks of rows whose float64 copies have a bounded size."""
     return row_blocks(n_rows, n_features * 8, DEVICE_BLOCK_BYTES if device else BLAS_BLOCK_BYTES)
