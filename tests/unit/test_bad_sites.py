@@ -221,6 +221,18 @@ def test_damaged_truncated_newer_and_foreign_files_are_refused(files, rows, tmp_
         load_site(tmp_path / "nowhere.safetensors")
 
 
+@pytest.mark.parametrize("name", ["one", "plan", "answers", "batches", "moments"])
+def test_whatever_byte_is_changed_there_is_one_error(name, files, tmp_path):
+    content, random = files[name].read_bytes(), np.random.default_rng(0)
+    path = tmp_path / "changed.safetensors"
+    for place in random.integers(len(content), size=40):
+        changed_bytes = bytearray(content)
+        changed_bytes[place] ^= 1 << int(random.integers(8))
+        path.write_bytes(changed_bytes)
+        with pytest.raises(DomaincalError, match=r"changed\.safetensors"):
+            load_site(path)
+
+
 def test_a_header_that_promises_much_memory_is_refused(tmp_path):
     header = b'{"gram":{"dtype":"F64","shape":[4000000000,4000000000],"data_offsets":[0,8]}}'
     path = tmp_path / "bomb.safetensors"

@@ -112,15 +112,8 @@ def summarize_site(
     curves = SlopeCurve.from_rows(rows, site_points(fit, used))
     sums = None
     if site.features is not None:
-        width = site.features.shape[1]
-        given = _check_shift(shift, width)
-        if used.any():
-            sums = FeatureSums.from_rows(
-                site.features, site.codes, n, used, shift=given, search=search
-            )
-        else:
-            empty = np.zeros((width, width))
-            sums = FeatureSums(given, np.zeros((len(n), width)), empty, empty.copy())
+        given = _check_shift(shift, site.features.shape[1])
+        sums = FeatureSums.from_rows(site.features, site.codes, n, used, shift=given, search=search)
     return SiteSums(
         site.about, n.astype(np.int64), fit, _confidence_bins(rows), curves.total(),
         curves if search else None, sums,
