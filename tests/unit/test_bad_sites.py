@@ -124,6 +124,7 @@ FORGED = {
     "pooled": ("plan", {"pooled": put(-1.0)}, "pooled is -1"),
     "coef": ("plan", {"coef": put(np.nan)}, "coef is nan"),
     "statistics nan": ("moments", {"batch_means": put(np.nan)}, "batch_means is nan"),
+    "huge statistics": ("moments", {"batch_means": put(1e101)}, "batch_means is 1e+101"),
     "far target": ("moments", {"targets": put(1e9)}, "targets is 1e+09"),
     "sizes": ("moments", {"batch_means": lambda v: v[:, 1:].copy()}, "batch_means has the shape"),
     "other covariance": ("moments", {"batch_covariances": put(1.0, 1)}, "batch_covariances is not"),
