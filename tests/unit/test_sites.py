@@ -264,8 +264,9 @@ def test_without_a_usable_domain_the_pooled_temperature_is_predicted():
     rows = pooled_rows(5)
     codes = rows.domain_codes[0]
     few = rows.select(np.concatenate([np.flatnonzero(codes == k)[:8] for k in range(8)]))
-    with pytest.warns((SmallDomainWarning, BoundaryWarning)):
+    with pytest.warns((SmallDomainWarning, BoundaryWarning)) as caught:
         found = combine_sites(sums_of(split(few, 2), min_rows=1), MdTs())
+    assert "no domain is left for the regression" in str(caught[-1].message)
     require_same_fit(found, in_memory(MdTs(), few), few)
 
 

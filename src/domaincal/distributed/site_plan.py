@@ -228,7 +228,7 @@ def answer_plan(data: Any, plan: SitePlan, *, min_rows: int = MIN_ROWS) -> SiteA
     >>> answer_plan(data, plan).contents()["array"].tolist()
     ['n_rows', 'log_beta', 'curve']
     """
-    site = check_site(data, features="logits" if plan.rows.features == "logits" else None)
+    site = check_site(data, features=plan.rows.features)
     check_min_rows(site, min_rows)
     about = site.about
     # The floor of probabilities is known to the caller; it is compared when files are combined.
