@@ -3,14 +3,18 @@
 A :class:`RowArray` has the part of numpy's interface that sums over blocks of rows use: a shape, a
 dtype, and rows by slices or row numbers. Code that works block by block therefore serves arrays in
 memory and files that fit no memory alike.
+
+Rows can also be spread over several places, such as the workers of a cluster. A function that sums
+over rows is then evaluated in each of them, on an array of the same shape of which only the rows of
+that place can be read: :func:`sum_over_parts`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeGuard
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -22,6 +26,36 @@ _GAP_BYTES = 1 << 16
 _RUN = 1 << 12
 # Largest part of a selection that is read at a time.
 _PART_BYTES = 1 << 24
+
+Result = TypeVar("Result")
+
+
+class RowParts(Protocol):
+    """Parts of rows, each in one place, where functions of their rows are evaluated.
+
+    In the arguments of a function, arrays of all rows are replaced by those of the part: they have
+    the same shape and row numbers, but only the rows of the part can be read. See
+    :func:`row_range`.
+    """
+
+    def map(
+        self,
+        function: Callable[..., Result],
+        *arguments: Any,
+        each: Sequence[Any] | None = None,
+    ) -> list[Result]:
+        """Results of the function in all parts, in their order.
+
+        ``each`` holds one more argument, the last, for each part.
+        """
+
+    def map_blocks(
+        self, function: Callable[..., Result], *arguments: Any, n_rows: int
+    ) -> Iterator[Result]:
+        """Results of ``function(*arguments, start, stop)`` for blocks of rows, in their order."""
+
+    def sum(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Sum of the results in all parts, added in their order; lists element by element."""
 
 
 class RowArray(ABC):
@@ -49,6 +83,24 @@ class RowArray(ABC):
     @abstractmethod
     def read(self, start: int, stop: int) -> Array:
         """Rows from ``start`` to ``stop``, which lie within the array."""
+
+    @property
+    def row_parts(self) -> RowParts | None:
+        """Places where the rows are; None if they are read by this process."""
+        return None
+
+    @property
+    def row_range(self) -> range:
+        """Numbers of the rows that can be read: all, or those of a part."""
+        return range(len(self))
+
+    def replaced(self, replacement: Callable[[RowArray], RowArray]) -> RowArray:
+        """The array with its sources replaced; see :func:`replace_rows`."""
+        return replacement(self)
+
+    def where(self, mask: Array) -> RowArray:
+        """Rows of a mask, which are read when they are needed."""
+        return SelectedRows(self, mask)
 
     @property
     def ndim(self) -> int:
@@ -131,6 +183,58 @@ class ComputedRows(RowArray):
         return self._function(start, stop)
 
 
+class MappedRows(RowArray):
+    """Rows that a function computes from the same rows of other arrays.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : numpy dtype
+    function : callable
+        Takes a block of each source; returns a numpy array.
+    *sources : RowArray, or a feature matrix that computes rows of one
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> codes = ComputedRows((6,), np.int64, np.arange)
+    >>> MappedRows((6,), np.float64, np.sqrt, codes)[4:5].tolist()
+    [2.0]
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Any, function: Callable[..., Array], *sources: Any
+    ) -> None:
+        super().__init__(shape, dtype)
+        self._function = function
+        self._sources = sources
+
+    def read(self, start: int, stop: int) -> Array:
+        """Computed rows."""
+        return self._function(*(source[start:stop] for source in self._sources))
+
+    @property
+    def row_parts(self) -> RowParts | None:
+        """Places where the rows of the sources are."""
+        return parts_of(self._sources[0])
+
+    @property
+    def row_range(self) -> range:
+        """Numbers of the rows of the sources that can be read."""
+        return row_range(self._sources[0])
+
+    def where(self, mask: Array) -> RowArray:
+        """The same function of rows of a mask."""
+        shape = (int(mask.sum()), *self.shape[1:])
+        sources = [source.where(mask) for source in self._sources]
+        return MappedRows(shape, self.dtype, self._function, *sources)
+
+    def replaced(self, replacement: Callable[[RowArray], RowArray]) -> RowArray:
+        """The same function of replaced sources."""
+        sources = [replace_rows(source, replacement) for source in self._sources]
+        return MappedRows(self.shape, self.dtype, self._function, *sources)
+
+
 class SelectedRows(RowArray):
     """Some rows of another array, which are read when they are needed.
 
@@ -206,18 +310,77 @@ class CodedRows:
 
     def where(self, mask: Array) -> CodedRows:
         """Rows of a mask, with the names that occur in them."""
-        some = SelectedRows(self.codes, mask)
-        present = np.zeros(len(self.names), bool)
-        size = max(1, _PART_BYTES // some.row_bytes)
-        for start in range(0, len(some), size):
-            present[some[start : start + size]] = True
+        some = self.codes.where(mask)
+        present = sum_over_parts(_counts, some, len(self.names)) > 0
         number = np.cumsum(present) - 1
-        codes = ComputedRows(
-            some.shape, np.int64, lambda start, stop: number[some.read(start, stop)]
-        )
+        codes = MappedRows(some.shape, np.int64, number.__getitem__, some)
         return CodedRows(codes, self.names[present])
+
+
+def _counts(codes: RowArray, n_names: int) -> IntArray:
+    """Number of rows of each code."""
+    total = np.zeros(n_names, np.int64)
+    rows, size = row_range(codes), max(1, _PART_BYTES // codes.row_bytes)
+    for start in rows[::size]:
+        total += np.bincount(codes[start : min(start + size, rows.stop)], minlength=n_names)
+    return total
 
 
 def is_row_array(values: object) -> TypeGuard[RowArray]:
     """Whether the rows are read when they are needed."""
     return isinstance(values, RowArray)
+
+
+def parts_of(rows: object) -> RowParts | None:
+    """Places where the rows are; None for rows that this process reads."""
+    found: RowParts | None = getattr(rows, "row_parts", None)
+    return found
+
+
+def row_range(rows: Any) -> range:
+    """Numbers of the rows that can be read here.
+
+    Examples
+    --------
+    >>> row_range([0.5, 1.5])
+    range(0, 2)
+    """
+    found: range | None = getattr(rows, "row_range", None)
+    return range(len(rows)) if found is None else found
+
+
+def replace_rows(value: Any, replacement: Callable[[RowArray], RowArray]) -> Any:
+    """A row array, or a dataclass with row arrays, with each array replaced.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> zeros = ComputedRows((2,), np.int64, lambda start, stop: np.zeros(stop - start))
+    >>> ones = ComputedRows((2,), np.int64, lambda start, stop: np.ones(stop - start))
+    >>> replace_rows(CodedRows(zeros, np.array(["a"])), lambda rows: ones).codes[:].tolist()
+    [1.0, 1.0]
+    """
+    if isinstance(value, RowArray):
+        return value.replaced(replacement)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    changed = {}
+    for field in fields(value):
+        if field.init:
+            old = getattr(value, field.name)
+            new = replace_rows(old, replacement)
+            if new is not old:
+                changed[field.name] = new
+    return replace(value, **changed) if changed else value
+
+
+def sum_over_parts(function: Callable[..., Result], *arguments: Any) -> Result:
+    """``function(*arguments)``; if the rows are in several places, the sum over these.
+
+    Examples
+    --------
+    >>> sum_over_parts(len, [0.5, 1.5])
+    2
+    """
+    parts = next((p for one in arguments if (p := parts_of(one)) is not None), None)
+    return function(*arguments) if parts is None else parts.sum(function, *arguments)

@@ -22,6 +22,10 @@ class MissingDependencyError(DomaincalError, ImportError):
     """An optional package is missing or cannot be imported."""
 
 
+class ClusterError(DomaincalError):
+    """A cluster cannot be reached, was lost, or cannot read the rows."""
+
+
 class DomaincalWarning(UserWarning):
     """Base class of the warnings of domaincal."""
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from domaincal._row_arrays import is_row_array
+from domaincal._row_arrays import is_row_array, parts_of, row_range
 from domaincal._tensors import as_array, host_array, on_device
 from domaincal._typing import Array, ArrayLike, FeatureMatrix
 from domaincal.errors import InputError
@@ -86,9 +86,14 @@ def non_finite_error(
     The array is read in blocks of rows. ``columns`` are the names of its columns in a table, and
     ``first_row`` is the number of its first row there.
     """
+    parts = parts_of(array)
+    if parts is not None:
+        errors = parts.map(non_finite_error, array, name, cure, columns)
+        return next((error for error in errors if error is not None), None)
     size = max(1, (1 << 20) // max(1, array.shape[1] if len(array.shape) > 1 else 1))
-    for start in range(0, len(array), size):
-        block = array[start : start + size]
+    rows = row_range(array)
+    for start in rows[::size]:
+        block = array[start : min(start + size, rows.stop)]
         if on_device(block) and block.all_finite():
             continue
         block = np.asarray(block)

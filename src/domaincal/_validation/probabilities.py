@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from domaincal._row_arrays import parts_of, row_range
 from domaincal._tensors import host_array
 from domaincal._typing import Array
 from domaincal._warnings import warn_caller
@@ -33,15 +34,28 @@ def look_like_probabilities(logits: Array) -> bool:
     if n_rows < _MINIMUM_ROWS:
         return False
     tolerance = min(max(_TOLERANCE, _TOLERANCE_PER_CLASS * n_classes), _LARGEST_TOLERANCE)
-    for start in (0, *range(_FIRST_ROWS, n_rows, _BLOCK)):
-        stop = start + _BLOCK if start else _FIRST_ROWS
-        z = host_array(logits[start:stop])
-        # Comparisons with NaN are false, so that rows with NaN do not count.
-        if not 0 <= z.min() <= z.max() <= 1.0 + tolerance:
-            return False
-        if not np.abs(z.sum(axis=1, dtype=np.float64) - 1.0).max() < tolerance:
-            return False
-    return True
+    if not _sum_to_one(logits[:_FIRST_ROWS], tolerance):
+        return False
+    parts = parts_of(logits)
+    if parts is not None:
+        return all(parts.map(_all_sum_to_one, logits, tolerance))
+    return _all_sum_to_one(logits, tolerance)
+
+
+def _all_sum_to_one(logits: Array, tolerance: float) -> bool:
+    rows = row_range(logits)
+    return all(
+        _sum_to_one(logits[start : min(start + _BLOCK, rows.stop)], tolerance)
+        for start in rows[::_BLOCK]
+    )
+
+
+def _sum_to_one(logits: Array, tolerance: float) -> bool:
+    z = host_array(logits)
+    # Comparisons with NaN are false, so that rows with NaN do not count.
+    if not 0 <= z.min() <= z.max() <= 1.0 + tolerance:
+        return False
+    return bool(np.abs(z.sum(axis=1, dtype=np.float64) - 1.0).max() < tolerance)
 
 
 def warn_of_probabilities(logits: Array) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
-from domaincal._row_arrays import CodedRows, ComputedRows, is_row_array
+from domaincal._row_arrays import CodedRows, MappedRows, is_row_array, parts_of, row_range
 from domaincal._tensors import host_array, is_tensor
 from domaincal._typing import Array, ArrayLike, FeatureMatrix, IntArray
 from domaincal._validation.arrays import (
@@ -86,9 +87,12 @@ def non_finite_logits_error(logits: FeatureMatrix) -> InputError:
 
 def _largest(rows: FeatureMatrix) -> float:
     """Largest magnitude, read in blocks of rows."""
-    size = max(1, (1 << 20) // rows.shape[1])
-    starts = range(0, len(rows), size)
-    return float(max(np.abs(rows[start : start + size]).max() for start in starts))
+    parts = parts_of(rows)
+    if parts is not None:
+        return max(parts.map(_largest, rows))
+    size, numbers = max(1, (1 << 20) // rows.shape[1]), row_range(rows)
+    blocks = (rows[start : min(start + size, numbers.stop)] for start in numbers[::size])
+    return float(max(np.abs(block).max() for block in blocks))
 
 
 def check_labels(
@@ -106,12 +110,8 @@ def check_labels(
     """
     if is_row_array(labels):
         check_n_rows(cast(Array, labels), name, n_rows)
-
-        def checked(start: int, stop: int) -> Array:
-            values = labels[start:stop]
-            return check_labels(values, n_rows=stop - start, n_classes=n_classes, name=name)
-
-        return cast(Array, ComputedRows(labels.shape, labels.dtype, checked))
+        checked = partial(_check_block, n_classes=n_classes, name=name)
+        return cast(Array, MappedRows(labels.shape, labels.dtype, checked, labels))
     y = _label_array(labels, name)
     check_n_rows(y, name, n_rows)
     if y.dtype.kind in "OUT":
@@ -139,6 +139,11 @@ def check_labels(
             f"0..{n_classes - 1}; pass column numbers of the logits, which start at 0."
         )
     return y
+
+
+def _check_block(labels: Array, *, n_classes: int, name: str) -> Array:
+    """Checked labels of a block of rows."""
+    return check_labels(labels, n_rows=len(labels), n_classes=n_classes, name=name)
 
 
 def _label_array(labels: ArrayLike | None, name: str) -> Array:

@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from domaincal._row_arrays import ComputedRows, RowArray, is_row_array
+from domaincal._row_arrays import MappedRows, RowArray, is_row_array
 from domaincal._typing import FloatArray
 from domaincal._warnings import warn_caller
 from domaincal.calibrators.clipped_temperatures import warn_of_clipped_temperatures
@@ -110,9 +110,7 @@ def _nll_ratio(rows: LabelledRows, predicted: FloatArray, pooled: TemperatureFit
 
 def _nll_ratio_of_blocks(rows: LabelledRows, predicted: RowArray, pooled: TemperatureFit) -> float:
     """The same for temperatures that are computed block by block."""
-    beta = ComputedRows(
-        predicted.shape, np.float64, lambda start, stop: 1.0 / predicted[start:stop]
-    )
+    beta = MappedRows(predicted.shape, np.float64, np.reciprocal, predicted)
     sums = rows.sums(cast(FloatArray, beta), per_row=True)
     nll = sums.nll.sum() / sums.weight.sum()
     return float(nll / pooled.nll[0]) if pooled.nll[0] > 0 else 1.0

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from domaincal._row_arrays import row_range, sum_over_parts
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal.calibrators.temperature_target import Clip, TemperatureTarget, temperature_limits
 from domaincal.kernels import dispatch
@@ -89,27 +90,8 @@ def mean_nll_of_maps(
     pooled: FloatArray,
 ) -> FloatArray:
     """Mean NLL of :meth:`HeldOutDomains.nll_of_maps`, with the target and one T of each fold."""
-    domain = rows.domain
-    assert domain is not None
     score = _FoldScores(maps, targets, pooled)
-
-    def block_nll(block: slice) -> FloatArray:
-        codes = domain[block]
-        beta = score.beta(features[block], folds[codes])
-        z, y = rows.logits[block], rows.labels[block]
-        sums = [
-            dispatch.temperature_sums(
-                z, y, column, domain=codes, n_domains=rows.n_domains, compiled=rows.compiled
-            )
-            for column in np.ascontiguousarray(beta.T)
-        ]
-        return np.stack(sums)[:, :, :2]
-
-    width = max(features.shape[1], rows.logits.shape[1])
-    with one_blas_thread(), Workers() as workers:
-        weight, nll = np.moveaxis(
-            workers.sum(block_nll, feature_blocks(len(rows.logits), width)), 2, 0
-        )
+    weight, nll = np.moveaxis(sum_over_parts(_nll_sums, rows, features, folds, score), 2, 0)
     with np.errstate(invalid="ignore"):
         return np.asarray(nll / weight)
 
@@ -135,3 +117,27 @@ class _FoldScores:
             pooled = target.from_temperature(self.pooled[k : k + 1])
             beta[own, -1] = 1.0 / target.to_temperature(pooled)
         return beta
+
+
+def _nll_sums(
+    rows: LabelledRows, features: FeatureMatrix, folds: IntArray, score: _FoldScores
+) -> FloatArray:
+    """Weight and NLL of each domain under each column of ``score.beta``."""
+    domain = rows.domain
+    assert domain is not None
+
+    def block_sums(block: slice) -> FloatArray:
+        codes = domain[block]
+        beta = score.beta(features[block], folds[codes])
+        z, y = rows.logits[block], rows.labels[block]
+        sums = [
+            dispatch.temperature_sums(
+                z, y, column, domain=codes, n_domains=rows.n_domains, compiled=rows.compiled
+            )
+            for column in np.ascontiguousarray(beta.T)
+        ]
+        return np.stack(sums)[:, :, :2]
+
+    width = max(features.shape[1], rows.logits.shape[1])
+    with one_blas_thread(), Workers() as workers:
+        return workers.sum(block_sums, feature_blocks(row_range(rows.logits), width))

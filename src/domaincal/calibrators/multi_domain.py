@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import pandas as pd
 
-from domaincal._row_arrays import ComputedRows, is_row_array
+from domaincal._row_arrays import MappedRows, is_row_array
 from domaincal._typing import Array, ArrayLike, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import (
     check_features,
@@ -328,9 +328,8 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
         if not problem.streamed:
             return target.to_temperature(self._training_predictions(problem, head))
         x = problem.features
-        return cast(FloatArray, ComputedRows(
-            (len(x),), np.float64,
-            lambda start, stop: target.to_temperature(head(x[start:stop])),
+        return cast(FloatArray, MappedRows(
+            (len(x),), np.float64, lambda block: target.to_temperature(head(block)), x
         ))  # fmt: skip
 
     def _training_predictions(self, problem: HeadProblem, head: Any) -> FloatArray:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import cast
 
 import numpy as np
 import pandas as pd
 
-from domaincal._row_arrays import is_row_array
+from domaincal._row_arrays import is_row_array, parts_of, row_range
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._warnings import warn_caller
 from domaincal.errors import InputError, SubsampleWarning
@@ -57,9 +58,23 @@ def sample_blocks(
         some = random.choice(n, size, replace=False, shuffle=False) if size < n else np.arange(n)
         drawn.append(start + np.sort(some))
     chosen = np.concatenate(drawn)
-    before = starts.copy()
-    found = []
-    for block in row_blocks(len(codes), 8) if len(chosen) else []:
+    parts = parts_of(codes)
+    if parts is None:
+        return _drawn_rows(codes, chosen, starts)
+    counts = parts.map(domain_counts, codes, len(n_rows))
+    before = [*accumulate((one.astype(np.int64) for one in counts[:-1]), initial=starts)]
+    return np.concatenate(parts.map(_drawn_rows, codes, chosen, each=before))
+
+
+def _drawn_rows(codes: Array, chosen: IntArray, before: IntArray) -> IntArray:
+    """Numbers of the chosen rows, in increasing order.
+
+    ``chosen`` holds their places if the rows were sorted by domain, and ``before`` the place of the
+    first row of each domain that this process reads.
+    """
+    before = before.copy()
+    found = [np.empty(0, np.int64)]
+    for block in row_blocks(row_range(codes), 8) if len(chosen) else []:
         own = codes[block]
         order = np.argsort(own, kind="stable")
         present, counts = np.unique(own, return_counts=True)
@@ -68,7 +83,7 @@ def sample_blocks(
         at = np.minimum(np.searchsorted(chosen, numbers), len(chosen) - 1)
         found.append(block.start + np.sort(order[chosen[at] == numbers]))
         before[present] += counts
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+    return np.concatenate(found)
 
 
 def equal_sizes(n_rows: IntArray, used: Array, max_rows: int) -> IntArray:

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from domaincal._row_arrays import sum_over_parts
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_option, non_finite_logits_error
 from domaincal.calibrators.base import Calibrator, RowValues
@@ -74,24 +75,10 @@ class ScoreCalibrator(Calibrator):
         """Fit the maps to a histogram of the scores, in one pass over rows that are read."""
         one_map = self.scheme == "top-label"
         n_maps = 1 if one_map else rows.logits.shape[1]
-        sums = ScoreSums.zeros(self._histogram_edges(n_maps), n_maps)
-
-        def scores_of(block: slice) -> tuple[FloatArray, Array, IntArray | None]:
-            z, labels = rows.logits[block], rows.labels[block]
-            if one_map:
-                scores, predicted = numpy_kernels.top_label(z, _BETA_ONE)
-                return np.minimum(scores, 1.0), predicted == labels, None
-            softmax = np.empty(z.shape)
-            numpy_kernels.softmax(z, _BETA_ONE, softmax)
-            classes = np.arange(n_maps)
-            hits = labels[:, None] == classes
-            return softmax.ravel(), hits.ravel(), np.tile(classes, len(z))
-
-        with Workers() as workers:
-            for scores, hits, maps in workers.map(scores_of, logit_blocks(rows.logits)):
-                if not np.isfinite(scores).all():
-                    raise non_finite_logits_error(rows.logits)
-                sums.add_rows(scores, hits, maps)
+        edges = self._histogram_edges(n_maps)
+        sums = sum_over_parts(_sum_scores, rows.logits, rows.labels, edges, n_maps)
+        if not np.isfinite(sums.scores).all():
+            raise non_finite_logits_error(rows.logits)
         self.maps_ = [self._fit_map(*sums.weighted_rows(k)) for k in range(n_maps)]
 
     def _histogram_edges(self, n_maps: int) -> FloatArray:
@@ -198,3 +185,29 @@ def _softmax_normalisers(z: Array) -> tuple[FloatArray, FloatArray]:
     if not np.isfinite(norm).all():
         raise non_finite_logits_error(z)
     return top, norm
+
+
+def _sum_scores(logits: Array, labels: Array, edges: FloatArray, n_maps: int) -> ScoreSums:
+    """Histogram of the scores of the predicted class, or of each class if there are more maps.
+
+    Scores that are not finite make sums NaN, which the caller reports.
+    """
+    sums = ScoreSums.zeros(edges, n_maps)
+
+    def scores_of(block: slice) -> tuple[FloatArray, Array, IntArray | None]:
+        z, y = logits[block], labels[block]
+        if n_maps == 1:
+            scores, predicted = numpy_kernels.top_label(z, _BETA_ONE)
+            return np.minimum(scores, 1.0), predicted == y, None
+        softmax = np.empty(z.shape)
+        numpy_kernels.softmax(z, _BETA_ONE, softmax)
+        classes = np.arange(n_maps)
+        return softmax.ravel(), (y[:, None] == classes).ravel(), np.tile(classes, len(z))
+
+    with Workers() as workers:
+        for scores, hits, maps in workers.map(scores_of, logit_blocks(logits)):
+            if not np.isfinite(scores).all():
+                sums.scores[:] = np.nan
+                break
+            sums.add_rows(scores, hits, maps)
+    return sums

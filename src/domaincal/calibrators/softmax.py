@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from domaincal._row_arrays import row_range
 from domaincal._tensors import on_device
 from domaincal._typing import Array, FloatArray
 from domaincal._validation import non_finite_logits_error
@@ -96,7 +97,7 @@ def probabilities_from_confidences(z: Array, confidences: FloatArray, predicted:
 
 def logit_blocks(z: Array) -> list[slice]:
     """Blocks of rows for the worker threads."""
-    return row_blocks(len(z), z.shape[1] * z.itemsize)
+    return row_blocks(row_range(z), z.shape[1] * z.itemsize)
 
 
 def probability_dtype(z: Array) -> type[np.floating]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from domaincal._row_arrays import RowParts, parts_of, row_range
 from domaincal._tensors import DeviceArray, on_device
 from domaincal._typing import Array
 from domaincal.kernels import torch_kernels
 
 
+@dataclass(frozen=True, eq=False)
 class SortedLogits:
     """Feature matrix of sorted logits: the logits of each row in descending order, minus the mean.
 
@@ -23,15 +26,28 @@ class SortedLogits:
     [[3.0, -1.0, -2.0]]
     """
 
-    def __init__(self, logits: Array) -> None:
-        self._logits = logits
-        self.shape = logits.shape
+    logits: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the logits."""
+        return self.logits.shape
+
+    @property
+    def row_parts(self) -> RowParts | None:
+        """Places where the logits are, if this process does not read them."""
+        return parts_of(self.logits)
+
+    @property
+    def row_range(self) -> range:
+        """Numbers of the rows that can be read."""
+        return row_range(self.logits)
 
     def __len__(self) -> int:
-        return len(self._logits)
+        return len(self.logits)
 
     def __getitem__(self, index: Any) -> Any:
-        chosen = self._logits[index]
+        chosen = self.logits[index]
         if on_device(chosen):
             return DeviceArray(torch_kernels.sorted_and_centred(chosen.tensor))
         rows = np.sort(chosen, axis=1)[:, ::-1].astype(np.float64)

@@ -122,8 +122,11 @@ def working(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def reading(text: str, data: Any) -> Iterator[Any]:
-    """Show a status line; for rows that are read in blocks, how much was read. Yields the data."""
+def reading(text: str, data: Any, *, passes: int | None = None) -> Iterator[Any]:
+    """Show a status line; for rows that are read in blocks, how much was read. Yields the data.
+
+    With a number of ``passes`` over the rows, a bar shows how much is left.
+    """
     from domaincal.data import BlockedRows
 
     if not isinstance(data, BlockedRows) or not _is_terminal(sys.stderr):
@@ -141,9 +144,15 @@ def reading(text: str, data: Any) -> Iterator[Any]:
             rate = "" if task.speed is None else f", {format_size(int(task.speed))}/s"
             return Text(f"{format_size(int(task.completed))} read{rate}")
 
-    columns = [SpinnerColumn(), TextColumn("{task.description}"), Amount("")]
+    columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), Amount("")]
+    total = None
+    if passes is not None:
+        columns = [*Progress.get_default_columns(), Amount("")]
+        total = passes * sum(
+            array.row_bytes * len(array) for array in (data.logits, data.features) if array
+        )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(printable(text), total=None)
+        task = bar.add_task(printable(text), total=total)
         yield data.watched(lambda n_bytes: bar.advance(task, n_bytes))
 
 

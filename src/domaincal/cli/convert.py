@@ -44,32 +44,44 @@ def convert(
 ) -> None:
     """Read rows from SOURCE and write them to OUTPUT.
 
-    OUTPUT is .npz, .parquet, .csv or .csv.gz. Without a suffix it is a store, a folder to
-    which rows can be appended.
+    OUTPUT is .npz, .parquet, .csv, .csv.gz or .zarr, which can be an address. Without a suffix it
+    is a store, a folder to which rows can be appended.
 
     \b
     Examples:
       domaincal convert scores.csv scores.parquet
       domaincal convert site-a.csv all --set-domain site-a --append
+      domaincal convert scores s3://bucket/scores.zarr
     """
+    from contextlib import ExitStack
     from dataclasses import replace
 
     from domaincal import io
-    from domaincal.cli.console import print_json, say, working
-    from domaincal.cli.options import claimed, described, read_input, size_of
-    from domaincal.io.formats import require_writable_format, warn_of_ignored, write_converted
+    from domaincal.cli.console import print_json, reading, say
+    from domaincal.cli.options import claimed, described, opened_input, read_input, size_of
+    from domaincal.io.addresses import local_path, shown
+    from domaincal.io.conversion import in_domain, streams, warn_of_ignored, write_converted
+    from domaincal.io.formats import require_writable_format
 
+    output = local_path(output)
     require_writable_format(output, append=append)
-    with claimed(output, force=force, grows=append):
-        rows = read_input(source, columns, max_memory=max_memory)
+    with claimed(output, force=force, grows=append), ExitStack() as stack:
+        if streams(source, output):
+            opened = opened_input(source, columns, max_memory=max_memory)
+            rows = stack.enter_context(opened)
+        else:
+            rows = read_input(source, columns, max_memory=max_memory)
         warn_of_ignored(rows.path, rows.ignored, output)
-        with working(f"writing {output}"):
-            data = write_converted(rows.data, output, set_domain=set_domain, append=append)
+        with reading(f"writing {output}", rows.data, passes=1) as data:
+            write_converted(data, output, set_domain=set_domain, append=append)
+        n_rows = len(rows.data)
+        if as_json:
+            data = rows.data if set_domain is None else in_domain(rows.data, set_domain)
+            facts = described(replace(rows, data=data))
     if as_json:
-        content = {"output": str(output), "data": described(replace(rows, data=data))}
-        print_json("conversion", content)
+        print_json("conversion", {"output": shown(output), "data": facts})
         return
-    written = f"{len(data)} rows"
+    written = f"{n_rows} rows"
     if append:
         written += f", {len(io.Store(output))} in total"
-    say(f"{rows.path} to {output}: {written}, {size_of(output)}")
+    say(f"{shown(rows.path)} to {shown(output)}: {written}, {size_of(output)}")

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 DATA_HELP = (
-    "A data file is .npz, .parquet, .csv, .csv.gz, .safetensors, .pt, a store, a folder of .npy, "
-    "or - for a csv from standard input. It has arrays logits (or probabilities), labels, "
+    "A data file is .npz, .parquet, .csv, .csv.gz, .zarr, .safetensors, .pt, a store, a folder of "
+    ".npy, or - for a csv from standard input. It has arrays logits (or probabilities), labels, "
     "features, domains, groups; or columns logit_* (or prob_*, or one column score or prob of a "
     "binary classifier), feature_*, label, domain, group. --logits, --probabilities, "
     "--features, --label, --domain and --group give other names: those of columns, or patterns "
@@ -97,6 +97,9 @@ class InputData:
         Columns that the output repeats.
     floor : float or None
         Floor of the probabilities; None if the scores are logits.
+    kept_parts : callable or None
+        ``kept`` of rows that are read in blocks: takes a number of rows, and returns an iterator
+        over so many rows of the columns.
     """
 
     path: Path
@@ -105,6 +108,7 @@ class InputData:
     columns: dict[str, list[str]] | None
     kept: pd.DataFrame | None = None
     floor: float | None = None
+    kept_parts: Callable[[int], Iterator[pd.DataFrame]] | None = None
 
     def require(self, array: str, *, needed_by: str, alternative: str = "") -> None:
         """Raise an error if the file does not have ``array``."""
@@ -158,19 +162,19 @@ def read_input(
 
 @contextmanager
 def opened_input(
-    path: Path, columns: ColumnChoice, *, max_memory: int | None
+    path: Path, columns: ColumnChoice, *, max_memory: int | None, keep: Keep = "none"
 ) -> Iterator[InputData]:
     """Data file as :func:`read_input` reads it; the rows of a large file are read in blocks."""
     from domaincal.cli.console import working
     from domaincal.io import is_streamed, open_rows
 
     if not is_streamed(path):
-        yield read_input(path, columns, max_memory=max_memory)
+        yield read_input(path, columns, max_memory=max_memory, keep=keep)
         return
     with ExitStack() as stack:
         with working(f"reading {path}"):
-            opened = stack.enter_context(open_rows(path, columns, max_memory=max_memory))
-        yield _input_data(path, columns, opened.rows, opened)
+            opened = stack.enter_context(open_rows(path, columns, max_memory=max_memory, keep=keep))
+        yield replace(_input_data(path, columns, opened.rows, opened), kept_parts=opened.kept)
 
 
 def _input_data(
@@ -203,7 +207,13 @@ def _input_data(
 def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
     """Fail early if the output exists (unless ``force`` or ``grows``) or cannot be written."""
     from domaincal.errors import InputError
+    from domaincal.io.addresses import address_of, shown
+    from domaincal.io.zarr import exists_at
 
+    if address_of(path) is not None:
+        if not force and exists_at(path):
+            raise InputError(f"{shown(path)} exists; pass --force to replace it.")
+        return
     if path.exists() and not (force or grows):
         raise InputError(f"{path} exists; pass --force to replace it.")
     if not path.parent.is_dir():
@@ -216,7 +226,10 @@ def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
 def claimed(path: Path, *, force: bool, grows: bool = False) -> Iterator[None]:
     """Fail early if the output cannot be written, also because another command is writing it."""
     require_output(path, force=force, grows=grows)
-    with nullcontext() if force or grows else _claim(path):
+    from domaincal.io.addresses import address_of
+
+    is_free = force or grows or address_of(path) is not None
+    with nullcontext() if is_free else _claim(path):
         yield
 
 
@@ -262,5 +275,9 @@ def described(source: InputData) -> dict[str, Any]:
 def size_of(path: Path) -> str:
     """Size of a file or folder, such as ``3.9 kB``."""
     from domaincal._memory import file_size, format_size
+    from domaincal.io.addresses import address_of
+    from domaincal.io.zarr_group import ZarrGroup
 
+    if address_of(path) is not None:
+        return format_size(ZarrGroup.open(path).n_bytes())
     return format_size(file_size(path))

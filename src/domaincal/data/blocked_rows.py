@@ -9,7 +9,14 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from domaincal._row_arrays import CodedRows, RowArray, SelectedRows, WatchedRows
+from domaincal._row_arrays import (
+    CodedRows,
+    RowArray,
+    RowParts,
+    WatchedRows,
+    parts_of,
+    row_range,
+)
 from domaincal._typing import Array, IntArray
 from domaincal.data.calibration_data import CalibrationData
 from domaincal.data.fingerprint import fingerprint
@@ -100,17 +107,22 @@ class BlockedRows:
             raise InputError("no row is selected; select at least one.")
 
         def part(array: RowArray | None) -> RowArray | None:
-            return None if array is None else SelectedRows(array, mask)
+            return None if array is None else array.where(mask)
 
         return replace(
-            self, logits=SelectedRows(self.logits, mask), labels=part(self.labels),
+            self, logits=self.logits.where(mask), labels=part(self.labels),
             features=part(self.features),
             domains=None if self.domains is None else self.domains.where(mask),
             groups=None if self.groups is None else self.groups.where(mask),
         )  # fmt: skip
 
     def watched(self, report: Callable[[int], object]) -> BlockedRows:
-        """The same rows; ``report`` gets the number of bytes of each read of logits or features."""
+        """The same rows; ``report`` gets the number of bytes of each read of logits or features.
+
+        Reads of the workers of a cluster are not reported.
+        """
+        if self.row_parts is not None:
+            return self
         features = None if self.features is None else WatchedRows(self.features, report)
         return replace(self, logits=WatchedRows(self.logits, report), features=features)
 
@@ -122,9 +134,19 @@ class BlockedRows:
         n_rows : int, optional
             Rows of a block; by default as many as take 16 MiB of logits and features.
         """
-        size = self.rows_of_block() if n_rows is None else n_rows
-        for start in range(0, len(self), size):
-            yield self.read(start, min(start + size, len(self)))
+        size, rows = self.rows_of_block() if n_rows is None else n_rows, self.row_range
+        for start in rows[::size]:
+            yield self.read(start, min(start + size, rows.stop))
+
+    @property
+    def row_parts(self) -> RowParts | None:
+        """Places where the rows are, if this process does not read them."""
+        return parts_of(self.logits)
+
+    @property
+    def row_range(self) -> range:
+        """Numbers of the rows that can be read."""
+        return row_range(self.logits)
 
     def rows_of_block(self) -> int:
         """Number of rows that take 16 MiB of logits and features."""

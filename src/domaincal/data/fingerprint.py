@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from domaincal._row_arrays import row_range, sum_over_parts
 from domaincal._typing import Array
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def fingerprint(logits: Array, labels: Array | None) -> str:
     with np.errstate(over="ignore"):
         add(logits[rows].astype(np.float32))
     if labels is not None:
-        add(_counts(labels, logits.shape[1]))
+        add(sum_over_parts(_counts, labels, logits.shape[1]))
         add(labels[rows].astype(np.int64))
     return f"{n} rows, sha256 {digest.hexdigest()[:16]}"
 
@@ -49,8 +50,10 @@ def fingerprint(logits: Array, labels: Array | None) -> str:
 def _counts(labels: Array, n_classes: int) -> Array:
     """Number of rows of each class, read in blocks."""
     total = np.zeros(n_classes, np.int64)
-    for start in range(0, len(labels), _BLOCK_ROWS):
-        total += np.bincount(labels[start : start + _BLOCK_ROWS], minlength=n_classes)
+    rows = row_range(labels)
+    for start in rows[::_BLOCK_ROWS]:
+        stop = min(start + _BLOCK_ROWS, rows.stop)
+        total += np.bincount(labels[start:stop], minlength=n_classes)
     return total
 
 

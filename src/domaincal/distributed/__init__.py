@@ -12,6 +12,9 @@ Examples
 
 from __future__ import annotations
 
+from domaincal.distributed.cluster_connection import cluster_client
+from domaincal.distributed.cluster_rows import on_cluster
+from domaincal.distributed.dask_rows import from_dask
 from domaincal.distributed.site_models import combine_sites, plan_second_round
 from domaincal.distributed.site_plan import SiteAnswers, SitePlan, answer_plan
 from domaincal.distributed.site_rounds import load_site
@@ -23,8 +26,11 @@ __all__ = [
     "SitePlan",
     "SiteSums",
     "answer_plan",
+    "cluster_client",
     "combine_sites",
+    "from_dask",
     "load_site",
+    "on_cluster",
     "plan_second_round",
     "summarize_site",
 ]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from domaincal._typing import FloatArray
+from domaincal._typing import Array, FloatArray
 from domaincal._validation import check_confidences
-from domaincal.calibrators.blocked_predictions import each_block
+from domaincal.calibrators.blocked_predictions import sum_blocks
 from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.blocked_rows import domain_names_of
-from domaincal.errors import InputError
-from domaincal.evaluation.fitting import has_base_predictions
+from domaincal.evaluation.fitting import block_predictor
 from domaincal.kernels.dispatch import predicted_classes
 from domaincal.statistics.domain_bins import DomainBins
 
@@ -21,13 +21,19 @@ def score_blocks(
     fitted: Any, rows: BlockedRows, *, n_bins: int
 ) -> tuple[DomainBins, FloatArray, FloatArray]:
     """Bins of each domain, and the means of NLL and Brier score, in one pass over the rows."""
-    predictor = _block_predictor(fitted, rows)
-    names = domain_names_of(rows)
+    predictor, names = block_predictor(fitted, rows), domain_names_of(rows)
+    bins, (n, nll, brier) = sum_blocks(rows, _sum_scores, predictor, names, n_bins)
+    return bins, nll / n, brier / n
+
+
+def _sum_scores(
+    blocks: Iterator[CalibrationData], predictor: Any, names: Array, n_bins: int
+) -> list[Any]:
+    """Bins of each domain, and its sums: number of rows, NLL, Brier score."""
     number = {name: k for k, name in enumerate(names.tolist())}
     bins: list[DomainBins] = []
-    sums = np.zeros((3, len(names)))  # rows, NLL, Brier score
-
-    def add(block: CalibrationData) -> None:
+    sums = np.zeros((3, len(names)))
+    for block in blocks:
         scores = predictor.score_rows(block)
         codes, of_block = block.domain_codes
         present = np.array([number[name] for name in of_block.tolist()])
@@ -40,18 +46,4 @@ def score_blocks(
         bins[0].add(found, present)
         for total, values in zip(sums, (None, scores.nll, scores.brier), strict=True):
             total[present] += np.bincount(codes, values)
-
-    for _ in each_block(rows, add):
-        pass
-    n, nll, brier = sums
-    return bins[0], nll / n, brier / n
-
-
-def _block_predictor(fitted: Any, rows: BlockedRows) -> Any:
-    """Calibrator that predicts blocks; a user's own predictions may depend on all rows."""
-    if not has_base_predictions(fitted):
-        raise InputError(
-            f"{type(fitted).__name__} has predictions of its own, which need the rows in memory; "
-            "pass store.read() instead of the store."
-        )
-    return fitted.block_predictor(rows)
+    return [bins[0], sums]

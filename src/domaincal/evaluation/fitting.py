@@ -84,6 +84,16 @@ def has_base_predictions(fitted: Any) -> bool:
     )
 
 
+def block_predictor(fitted: Any, rows: BlockedRows) -> Any:
+    """Calibrator that predicts blocks; a user's own predictions may depend on all rows."""
+    if not has_base_predictions(fitted):
+        raise InputError(
+            f"{type(fitted).__name__} has predictions of its own, which need the rows in memory; "
+            "pass store.read() instead of the store."
+        )
+    return fitted.block_predictor(rows)
+
+
 def require_labels(data: CalibrationData, argument: str) -> Array:
     """Labels of the data; InputError if ``data`` is no CalibrationData or has no labels."""
     if not isinstance(data, CalibrationData):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from domaincal._tensors import host_array
+from domaincal.calibrators.blocked_predictions import each_block
 from domaincal.calibrators.predictions import Predictions
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.column_layout import PREFIXES
 from domaincal.errors import InputError
-from domaincal.evaluation.fitting import has_base_predictions, prediction_arguments
-from domaincal.io.columns import block_frame, single_columns
+from domaincal.evaluation.fitting import block_predictor, has_base_predictions, prediction_arguments
+from domaincal.io.columns import block_frame, rows_of_part, single_columns
 from domaincal.kernels.dispatch import predicted_classes
 
 _PREDICTIONS = ("predicted", "confidence", "temperature")
@@ -79,6 +81,41 @@ def prediction_table(
         ],
         axis=1,
     )
+
+
+def prediction_tables(
+    fitted: Any,
+    rows: BlockedRows,
+    *,
+    keep: Callable[[int], Iterator[pd.DataFrame]] | None = None,
+    keep_names: bool = False,
+) -> Iterator[pd.DataFrame]:
+    """Parts of the table of :func:`prediction_table`, for rows that are read in blocks.
+
+    Parameters
+    ----------
+    fitted : calibrator
+        Methods that predict batches read all rows before the first part.
+    rows : BlockedRows
+    keep : callable, optional
+        Takes a number of rows; returns an iterator over so many rows of the columns to repeat.
+    keep_names : bool, default False
+        Put label, domain and group after the columns of ``keep``.
+    """
+    predictor = block_predictor(fitted, rows)
+    names = rows.class_names or getattr(fitted, "class_names_", None)
+    size = rows_of_part(rows)
+    kept = None if keep is None else keep(size)
+
+    def predict(block: CalibrationData) -> pd.DataFrame:
+        part = None if kept is None else next(kept, None)
+        if kept is not None and (part is None or len(part) != len(block)):
+            raise InputError("the table was changed while it was read; run it again.")
+        if part is not None and keep_names:
+            part = pd.concat([part, single_columns(block, names)], axis=1)
+        return prediction_table(predictor, block, keep=part)
+
+    return each_block(rows, predict, n_rows=size)
 
 
 def _kept(frame: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from domaincal._files import atomic_file
 from domaincal.errors import InputError
-from domaincal.io.csv import save_csv
+from domaincal.io.csv_writer import save_csv
 from domaincal.io.parquet import require_pyarrow, save_parquet
 
 _FORMATS = (".csv", ".parquet", ".json")

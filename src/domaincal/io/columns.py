@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array
 from domaincal._wording import few
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.column_layout import PREFIXES, SINGLE, all_numbers
 from domaincal.errors import InputError
+
+_TIMES_SMALLER = 4
 
 
 def frame_of(data: CalibrationData) -> pd.DataFrame:
@@ -19,6 +23,20 @@ def frame_of(data: CalibrationData) -> pd.DataFrame:
     if data.features is not None:
         parts.append(block_frame("features", data.features, data.feature_names))
     return pd.concat(parts, axis=1)
+
+
+def frames_of(rows: BlockedRows) -> Iterator[pd.DataFrame]:
+    """:func:`frame_of` for rows that are read in blocks."""
+    for block in rows.blocks(rows_of_part(rows)):
+        yield frame_of(block)
+
+
+def rows_of_part(rows: BlockedRows) -> int:
+    """Number of rows of a part of a table, which is smaller than a block of a fit.
+
+    Texts of numbers, and the columns of a table, take several times the memory of an array.
+    """
+    return max(1, rows.rows_of_block() // _TIMES_SMALLER)
 
 
 def single_columns(data: CalibrationData, names: tuple[str, ...] | None) -> pd.DataFrame:

@@ -1,30 +1,21 @@
-"""``.csv`` and ``.csv.gz``: columns of scores, features, labels, domains and groups."""
+"""Reader of ``.csv`` and ``.csv.gz``: columns of scores, features, labels, domains and groups."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-import re
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
 
-from domaincal._files import atomic_file
 from domaincal._memory import MemoryLimit
 from domaincal._typing import Array
-from domaincal.data import CalibrationData
 from domaincal.data.column_choice import ColumnChoice
-from domaincal.data.column_layout import SINGLE, ColumnLayout, layout_of
+from domaincal.data.column_layout import ColumnLayout, layout_of
 from domaincal.errors import InputError
-from domaincal.io.columns import frame_of, require_names_that_csv_can_hold
 from domaincal.io.csv_columns import Wanted, read_csv_columns
 from domaincal.io.kept_columns import Keep, kept_names
 from domaincal.io.raw_data import RawData
-
-_NOT_IN_CSV = re.compile("[\r\0]")
-_READ_AS_NAMES = (*SINGLE.values(), "predicted")
 
 
 def read_csv(
@@ -74,43 +65,6 @@ def read_csv(
         ignored=layout.ignored, sources=layout.taken,
         kept=None if keep == "none" else texts[kept],
     )  # fmt: skip
-
-
-def write_csv(data: CalibrationData, path: Path) -> None:
-    """Write all rows; numbers are exact when they are read as the dtype that they had."""
-    require_names_that_csv_can_hold(data.class_names, "class_names")
-    require_names_that_csv_can_hold(data.feature_names, "feature_names")
-    save_csv(path, frame_of(data))
-
-
-def save_csv(path: Path, frame: pd.DataFrame) -> None:
-    """Write a table atomically, compressed if the path ends in .gz.
-
-    Texts that would be different after reading are refused. Columns that are only kept may have
-    empty cells, and line breaks of any kind.
-    """
-    quoting: Any = csv.QUOTE_MINIMAL
-    for column in frame.select_dtypes(exclude="number"):
-        texts = [str(text) for text in frame[column].unique()]
-        if column not in _READ_AS_NAMES and any("\r" in text for text in texts):
-            quoting = csv.QUOTE_NONNUMERIC  # the writer quotes no '\r' otherwise
-            texts = [text for text in texts if "\0" in text]
-        elif column not in _READ_AS_NAMES or (column == "label" and texts == [""]):
-            texts = [text for text in texts if text]
-        wrong = next((text for text in texts if not text or _NOT_IN_CSV.search(text)), None)
-        if wrong is not None:
-            raise InputError(
-                f"the column {column!r} contains {wrong!r}, which a .csv file cannot hold; "
-                "rename it, or write .npz or .parquet instead."
-            )
-    with atomic_file(path) as file:
-        if path.suffix.lower() != ".gz":
-            frame.to_csv(file, index=False, lineterminator="\n", quoting=quoting)
-            return
-        # Without a name and a time, equal tables are equal files.
-        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-            content = cast(IO[bytes], packed)
-            frame.to_csv(content, index=False, lineterminator="\n", quoting=quoting)
 
 
 def _texts(cells: pd.Series[Any], column: str) -> pd.Series[Any]:

@@ -51,7 +51,7 @@ def csv_chunks(path: Path, limit: MemoryLimit, choice: ColumnChoice, keep: Keep)
     return RowChunks(
         path, raw, n_rows=size.n_lines, row_bytes=8 * sum(map(len, layout.blocks.values())),
         chunks=reader.chunks, decode=reader.decode, no_value="is empty",
-        kept=None if keep == "none" else lambda n_rows: reader.texts(kept, n_rows),
+        kept=None if not kept else lambda n_rows: reader.texts(kept, n_rows),
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ class _CsvReader:
     def texts(self, columns: Sequence[str], n_rows: int) -> Iterator[pd.DataFrame]:
         """Columns as they are, ``n_rows`` rows at a time."""
         for frame in self._parts(Wanted((), columns), n_rows):
-            yield frame[list(columns)]
+            yield frame[list(columns)].reset_index(drop=True)
 
     def decode(self, array: str, values: Array) -> Array:
         """Values of the texts of a column, as for a file that is read into memory."""

@@ -1,23 +1,21 @@
-"""``read``, ``write`` and ``convert``; the suffix of the path selects the format."""
+"""``read`` and ``write``; the suffix of the path selects the format."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from domaincal._files import DAMAGED, decoding
 from domaincal._memory import MemoryLimit, parse_size
-from domaincal._warnings import warn_caller
-from domaincal._wording import few
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows, CalibrationData
+from domaincal.data.blocked_rows import AnyData, as_rows
 from domaincal.data.column_choice import ColumnChoice, Columns
-from domaincal.errors import DomaincalWarning, FileFormatError, InputError
+from domaincal.errors import FileFormatError, InputError
 from domaincal.io.addresses import address_of, local_path, shown
-from domaincal.io.csv import read_csv, write_csv
+from domaincal.io.csv import read_csv
+from domaincal.io.csv_writer import write_csv
 from domaincal.io.kept_columns import Keep, kept_ids
 from domaincal.io.memory_rows import rows_in_memory
 from domaincal.io.npy import header_of_file, read_npy_file
@@ -40,12 +38,12 @@ _ARRAY_FILES: dict[str, Callable[[Path, MemoryLimit, ColumnChoice], RawData]] = 
     ".safetensors": read_safetensors,
     ".pt": read_pt,
 }
-_WRITERS: dict[str, Callable[[CalibrationData, Path], None]] = {
+_WRITERS: dict[str, Callable[[Any, Path], None]] = {
     ".npz": write_npz,
     ".csv": write_csv,
     ".csv.gz": write_csv,
     ".parquet": write_parquet,
-    ".zarr": lambda data, path: write_zarr(rows_in_memory(data), path),
+    ".zarr": lambda rows, path: write_zarr(rows_in_memory(rows), path),
 }
 _READ = (*_ARRAY_FILES, *_TABLES, ".zarr")
 
@@ -113,14 +111,15 @@ def read(
     return read_rows(path, choice, verify=verify, max_memory=max_memory)[1]
 
 
-def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
+def write(data: AnyData, path: str | os.PathLike[str]) -> None:
     """Write rows to a file, or to a :class:`Store` if the path has no suffix.
 
     The write is atomic: an earlier file of that name stays until the new one is complete.
 
     Parameters
     ----------
-    data : CalibrationData
+    data : CalibrationData, Store, or rows that are read in blocks
+        Of the latter two, a block is in memory at a time, unless the path is ``.npz``.
     path : path
         ``.npz``, ``.parquet``, ``.csv`` or ``.csv.gz`` (which keep no dtypes and no provenance), or
         no suffix.
@@ -134,99 +133,24 @@ def write(data: CalibrationData, path: str | os.PathLike[str]) -> None:
     ...     len(dc.Store(folder + "/scores"))
     300
     """
-    if not isinstance(data, CalibrationData):
+    rows = as_rows(data)
+    if not isinstance(rows, CalibrationData | BlockedRows):
         raise InputError(f"data must be CalibrationData, got {type(data).__name__}.")
     path = local_path(path)
     require_writable_format(path)
-    data = data.numpy()
+    if isinstance(rows, CalibrationData):
+        rows = rows.numpy()
     try:
         if _names_store(path):
-            Store(path).write(data)
+            Store(path).write(rows)
+        elif suffix_of(path) == ".npz" and isinstance(rows, BlockedRows):
+            write_npz(rows.read(0, len(rows)), path)
         else:
-            _WRITERS[suffix_of(path)](data, path)
+            _WRITERS[suffix_of(path)](rows, path)
     except UnicodeEncodeError as error:
         raise InputError(
             f"a name cannot be written to {path} as UTF-8 ({error}); rename it."
         ) from error
-
-
-def convert(
-    source: str | os.PathLike[str],
-    output: str | os.PathLike[str],
-    *,
-    logits: Columns | None = None,
-    probabilities: Columns | None = None,
-    features: Columns | None = None,
-    label: str | None = None,
-    domain: str | None = None,
-    group: str | None = None,
-    id: str | None = None,
-    class_names: Sequence[str] | None = None,
-    floor: float | None = None,
-    set_domain: str | None = None,
-    append: bool = False,
-    max_memory: float | str | None = None,
-) -> CalibrationData:
-    """Read a file and write its rows to another file, of any format that can be written.
-
-    Parameters
-    ----------
-    source, output : path
-        See :func:`read` and :func:`write`.
-    logits, probabilities, features, label, domain, group, id, class_names, floor
-        Columns or arrays of the source, as in :func:`read`.
-    set_domain : str, optional
-        Domain of all rows, instead of the domains of the source; for sources with one site each.
-    append : bool, default False
-        Append the rows to the output, which must be a :class:`Store`.
-    max_memory : int or str, optional
-        See :func:`read`.
-
-    Returns
-    -------
-    CalibrationData
-        The rows that were written.
-
-    Examples
-    --------
-    >>> import tempfile, domaincal as dc
-    >>> data, _ = dc.make_multi_domain(n_domains=3, n_rows=100, random_state=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     dc.write(data, folder + "/scores.csv")
-    ...     dc.convert(folder + "/scores.csv", folder + "/scores.npz")
-    CalibrationData(300 rows, 10 classes, 16 features, 3 domains)
-    """
-    output = Path(output)
-    require_writable_format(output, append=append)
-    choice = ColumnChoice(
-        logits=logits, probabilities=probabilities, features=features, label=label, domain=domain,
-        group=group, id=id, class_names=class_names, floor=floor,
-    )  # fmt: skip
-    raw, data = read_rows(source, choice, max_memory=max_memory)
-    warn_of_ignored(source, raw.ignored, output)
-    return write_converted(data, output, set_domain=set_domain, append=append)
-
-
-def warn_of_ignored(source: object, ignored: Sequence[str], output: Path) -> None:
-    """Warn of arrays or columns that a conversion leaves out."""
-    if ignored:
-        warn_caller(
-            f"{source} also holds {few(map(repr, ignored), 8)}, which {output} will not have.",
-            DomaincalWarning,
-        )
-
-
-def write_converted(
-    data: CalibrationData, output: Path, *, set_domain: str | None, append: bool
-) -> CalibrationData:
-    """Write the rows of another file, or append them to a store; return what was written."""
-    if set_domain is not None:
-        data = replace(data, domains=np.full(len(data), set_domain, dtype=object))
-    if append:
-        Store(output).append(data)
-    else:
-        write(data, output)
-    return data
 
 
 def read_rows(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from domaincal._row_arrays import CodedRows, RowArray
 from domaincal._typing import Array
-from domaincal.data import BlockedRows, CalibrationData
+from domaincal.data import BlockedRows
+from domaincal.data.blocked_rows import AnyRows
 
 
-def rows_in_memory(data: CalibrationData) -> BlockedRows:
+def rows_in_memory(data: AnyRows) -> BlockedRows:
     """Rows in memory with the interface of rows that are read in blocks."""
+    if isinstance(data, BlockedRows):
+        return data
     data = data.numpy()
 
     def coded(name: str, codes: tuple[Array, Array]) -> CodedRows | None:

@@ -6,18 +6,20 @@ import hashlib
 import io
 import os
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 from numpy.lib import format as npy
 
 from domaincal._files import DAMAGED, decoding, open_file
+from domaincal._row_arrays import RowArray
 from domaincal._typing import Array
 from domaincal.errors import FileFormatError
 
 _LONGEST_HEADER = 10_000
 # Streams of zip files decompress what is asked for into a second buffer.
 _CHUNK = 1 << 20
+_BLOCK_BYTES = 1 << 24
 
 
 class NpyHeader(NamedTuple):
@@ -117,14 +119,29 @@ def read_into(stream: IO[bytes], out: Array, name: str) -> None:
         position += taken
 
 
-def write_npy(path: Path, values: Array) -> str:
+def write_npy(path: Path, values: Array | RowArray) -> str:
     """Write an array and sync it to the disk; return the sha256 of the file."""
     with open(path, "wb") as file:
         hashing = _HashingFile(file)
-        np.save(hashing, np.asarray(values, order="C"), allow_pickle=False)
+        if isinstance(values, RowArray):
+            _write_blocks(hashing, values)
+        else:
+            np.save(hashing, np.asarray(values, order="C"), allow_pickle=False)
         file.flush()
         os.fsync(file.fileno())
     return hashing.digest.hexdigest()
+
+
+def _write_blocks(file: _HashingFile, values: RowArray) -> None:
+    """Write an array that is read in blocks."""
+    header = {
+        "descr": npy.dtype_to_descr(values.dtype), "fortran_order": False, "shape": values.shape,
+    }  # fmt: skip
+    npy.write_array_header_1_0(cast(IO[bytes], file), header)
+    size = max(1, _BLOCK_BYTES // max(1, values.row_bytes))
+    for start in range(0, len(values), size):
+        block = values.read(start, min(start + size, len(values)))
+        file.write(np.ascontiguousarray(block, values.dtype).reshape(-1).view(np.uint8).data)
 
 
 class _HashingFile:
@@ -137,7 +154,7 @@ class _HashingFile:
         self._file = file
         self.digest = hashlib.sha256()
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         """Write and hash."""
         self.digest.update(data)
         return self._file.write(data)

@@ -130,14 +130,17 @@ def open_rows(
         opened = _table_chunks(path, choice, max_memory, keep, verify=verify)
     else:
         raw, data = read_rows(
-            path, choice, verify=verify, max_memory=max_memory, keep=keep, check_finite=check_finite
+            path, choice, verify=verify, check_finite=check_finite, max_memory=max_memory, keep=keep
         )
-        kept = None if raw.kept is None else partial(_parts, raw.kept)
-        yield OpenedRows(rows_in_memory(data), raw.format, raw.sources, raw.ignored, kept)
+        parts = None
+        if raw.kept is not None and raw.kept.shape[1]:
+            parts = partial(_parts, raw.kept)
+        yield OpenedRows(rows_in_memory(data), raw.format, raw.sources, raw.ignored, parts)
         return
     with spooled_rows(opened, floor=choice.floor, folder=folder, check_finite=check_finite) as rows:
         raw = opened.raw
-        yield OpenedRows(rows, raw.format, raw.sources, raw.ignored, opened.kept)
+        kept = None if keep == "none" else opened.kept
+        yield OpenedRows(rows, raw.format, raw.sources, raw.ignored, kept)
 
 
 def is_streamed(path: str | os.PathLike[str]) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,18 @@ import pandas as pd
 from domaincal._files import atomic_file
 from domaincal._memory import MemoryLimit
 from domaincal._optional import require
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.column_choice import ColumnChoice
 from domaincal.data.column_layout import ColumnLayout, layout_of
 from domaincal.errors import FileFormatError, InputError
-from domaincal.io.columns import frame_of
+from domaincal.io.columns import frame_of, frames_of
 from domaincal.io.kept_columns import Keep, kept_names
 from domaincal.io.parquet_table import ParquetTable, open_parquet
 from domaincal.io.raw_data import RawData
 
 _KEY = b"domaincal"
 _NAMES = ("class_names", "feature_names")
+_GROUP_BYTES = 1 << 26
 
 
 def read_parquet(
@@ -77,25 +79,46 @@ def described_layout(
     return layout, description.get("provenance", {})
 
 
-def write_parquet(data: CalibrationData, path: Path) -> None:
+def write_parquet(data: CalibrationData | BlockedRows, path: Path) -> None:
     """Write all rows, with names and provenance in the metadata of the file."""
     names = {"class_names": data.class_names, "feature_names": data.feature_names}
-    save_parquet(path, frame_of(data), {**names, "provenance": dict(data.provenance)})
+    frames = [frame_of(data)] if isinstance(data, CalibrationData) else frames_of(data)
+    description = {**names, "provenance": dict(data.provenance)}
+    save_parquet_parts(path, frames, len(data), description)
 
 
 def save_parquet(path: Path, frame: pd.DataFrame, description: Mapping[str, Any]) -> None:
     """Write a table and its description, atomically."""
+    save_parquet_parts(path, [frame], len(frame), description)
+
+
+def save_parquet_parts(
+    path: Path, parts: Iterable[pd.DataFrame], n_rows: int, description: Mapping[str, Any]
+) -> None:
+    """:func:`save_parquet` for a table of ``n_rows`` rows that comes in parts."""
     parquet = require_pyarrow()
     pa = require("pyarrow", extra="parquet", purpose=".parquet")
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    checksum = _checksum(description, table.column_names, table.num_rows)
-    content = json.dumps({**description, "sha256": checksum})
-    table = table.replace_schema_metadata({_KEY: content.encode()})
-    with atomic_file(path) as file:
-        # Outputs of networks hardly compress.
-        parquet.write_table(
-            table, file, compression="none", use_dictionary=False, write_page_checksum=True
-        )
+    with atomic_file(path) as file, ExitStack() as stack:
+        writer = schema = None
+        for frame in parts:
+            table = pa.Table.from_pandas(frame, schema, preserve_index=False)
+            if writer is None:
+                checksum = _checksum(description, table.column_names, n_rows)
+                content = json.dumps({**description, "sha256": checksum})
+                schema = _with_values(pa, table.schema).with_metadata({_KEY: content.encode()})
+                # Outputs of networks hardly compress.
+                writer = stack.enter_context(parquet.ParquetWriter(
+                    file, schema, compression="none", use_dictionary=False,
+                    write_page_checksum=True,
+                ))  # fmt: skip
+            # A reader holds the pages of a row group in memory.
+            row_bytes = max(1, table.nbytes // max(table.num_rows, 1))
+            writer.write_table(table.cast(schema), max(1, _GROUP_BYTES // row_bytes))
+
+
+def _with_values(pa: Any, schema: Any) -> Any:
+    """Schema in which a column without any value in the first part is one of texts."""
+    return pa.schema([f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in schema])
 
 
 def require_pyarrow() -> Any:

@@ -43,7 +43,7 @@ def parquet_chunks(
     row_bytes = sum(dtypes[array].itemsize * len(names) for array, names in layout.blocks.items())
     return RowChunks(
         path, raw, n_rows, row_bytes, chunks=reader.chunks,
-        kept=None if keep == "none" else lambda n_rows: reader.columns(kept, n_rows),
+        kept=None if not kept else lambda n_rows: reader.columns(kept, n_rows),
     )  # fmt: skip
 
 
@@ -79,8 +79,16 @@ class _ParquetReader:
         """Columns as they are, ``n_rows`` rows at a time."""
         with open_parquet(self.path, self.limit, in_parts=True) as table:
             self._require_unchanged()
+            waiting = pd.DataFrame()
+            # The batches end with the row groups.
             for batch in table.parts(names, n_rows):
-                yield _frame(batch, names)
+                found = _frame(batch, names)
+                waiting = pd.concat([waiting, found], ignore_index=True) if len(waiting) else found
+                while len(waiting) >= n_rows:
+                    yield waiting.iloc[:n_rows]
+                    waiting = waiting.iloc[n_rows:].reset_index(drop=True)
+            if len(waiting):
+                yield waiting
 
     def _require_unchanged(self) -> None:
         if _state(self.path) != self.state:

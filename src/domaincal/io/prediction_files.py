@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -11,10 +13,10 @@ from domaincal._typing import Array
 from domaincal.data.column_layout import PREFIXES, SINGLE
 from domaincal.errors import InputError
 from domaincal.io.columns import require_names_that_csv_can_hold
-from domaincal.io.csv import save_csv
+from domaincal.io.csv_writer import save_csv_parts
 from domaincal.io.formats import suffix_of
 from domaincal.io.npz import save_npz, text_array
-from domaincal.io.parquet import require_pyarrow, save_parquet
+from domaincal.io.parquet import require_pyarrow, save_parquet_parts
 from domaincal.io.standard_input import STDIN
 
 _FORMATS = (".parquet", ".csv", ".csv.gz", ".npz")
@@ -52,18 +54,33 @@ def write_table(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
             f"table must be a DataFrame, got {type(table).__name__}; make it with "
             "domaincal.prediction_table(fitted, data)."
         )
-    suffix = suffix_of(path)
-    columns = [str(name) for name in table if str(name).startswith(_PREFIX)]
-    suffixes = tuple(name.removeprefix(_PREFIX) for name in columns)
-    numbered = suffixes == tuple(map(str, range(len(suffixes))))
-    class_names = None if numbered else suffixes
-    if suffix in (".csv", ".csv.gz"):
-        require_names_that_csv_can_hold(class_names, "class_names")
-        save_csv(path, table)
-    elif suffix == ".parquet":
-        save_parquet(path, table, {"class_names": class_names})
+    if suffix_of(path) == ".npz":
+        save_npz(path, _arrays(table, _columns(table), _class_names(table)))
     else:
-        save_npz(path, _arrays(table, columns, class_names))
+        write_table_parts([table], path, len(table))
+
+
+def write_table_parts(parts: Iterable[pd.DataFrame], path: Path, n_rows: int) -> None:
+    """:func:`write_table` for a table of ``n_rows`` rows that comes in parts, but not ``.npz``."""
+    parts = iter(parts)
+    first = next(parts)
+    class_names = _class_names(first)
+    if suffix_of(path) == ".parquet":
+        save_parquet_parts(path, chain([first], parts), n_rows, {"class_names": class_names})
+        return
+    require_names_that_csv_can_hold(class_names, "class_names")
+    save_csv_parts(path, chain([first], parts))
+
+
+def _columns(table: pd.DataFrame) -> list[str]:
+    """Columns of probabilities."""
+    return [str(name) for name in table if str(name).startswith(_PREFIX)]
+
+
+def _class_names(table: pd.DataFrame) -> tuple[str, ...] | None:
+    """Names of the classes, or None if the columns are numbered."""
+    names = tuple(name.removeprefix(_PREFIX) for name in _columns(table))
+    return None if names == tuple(map(str, range(len(names)))) else names
 
 
 def _arrays(

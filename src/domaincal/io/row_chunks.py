@@ -99,7 +99,12 @@ def renamed_chunks(
             numbers = {array: arrays.pop(array) for array in NUMBERS if array in arrays}
             yield Chunk(numbers, {array: Cells.of(found) for array, found in arrays.items()})
 
-    return RowChunks(path, raw, n_rows, width, chunks)
+    def ids(size: int) -> Iterator[pd.DataFrame]:
+        for start in range(0, n_rows, size):
+            found = values(names["ids"], start, min(start + size, n_rows))
+            yield pd.DataFrame({names["ids"]: found})
+
+    return RowChunks(path, raw, n_rows, width, chunks, kept=ids if "ids" in names else None)
 
 
 @dataclass

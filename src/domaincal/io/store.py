@@ -22,7 +22,7 @@ from domaincal._files import (
 from domaincal._memory import MemoryLimit
 from domaincal._typing import Array
 from domaincal.data import BlockedRows, CalibrationData
-from domaincal.data.blocked_rows import RowSource
+from domaincal.data.blocked_rows import AnyData, AnyRows, RowSource, as_rows
 from domaincal.errors import DomaincalError, InputError
 from domaincal.io.npy import write_npy
 from domaincal.io.raw_data import RawData, arrays_of, checked
@@ -100,7 +100,7 @@ class Store(RowSource):
         """Groups of all rows, or None; nothing else is read."""
         return self._read(lambda rows: rows.array("groups"))
 
-    def append(self, data: CalibrationData, *, at: int | None = None) -> None:
+    def append(self, data: AnyData, *, at: int | None = None) -> None:
         """Add rows as a new shard; their arrays, classes and features must match the store.
 
         Numbers are converted to the dtypes of the store if that is exact, else it is an error.
@@ -108,13 +108,12 @@ class Store(RowSource):
 
         Parameters
         ----------
-        data : CalibrationData
+        data : CalibrationData, or rows that are read in blocks
         at : int, optional
             Number of rows that the store must have before; another number, such as after an append
             by another process, is an error.
         """
-        arrays_of(data)
-        data = data.numpy()
+        data = _rows_to_write(data)
         if at or not self._create(data):
             with self._lock() as held:
                 before = self._meta()
@@ -128,10 +127,9 @@ class Store(RowSource):
                 require_same(before, rows, self.path)
                 self._commit(rows, data, before, keep=True, alone=bool(held))
 
-    def write(self, data: CalibrationData) -> None:
+    def write(self, data: AnyData) -> None:
         """Replace all rows of the store by these."""
-        arrays_of(data)
-        data = data.numpy()
+        data = _rows_to_write(data)
         if not self._create(data):
             with self._lock() as held:
                 self._commit(describe(data), data, self._meta(), keep=False, alone=bool(held))
@@ -205,7 +203,7 @@ class Store(RowSource):
         self._meta()  # of an existing store: some versions of filelock create a missing folder
         return file_lock(self.path / _LOCK)
 
-    def _create(self, data: CalibrationData) -> bool:
+    def _create(self, data: AnyRows) -> bool:
         """Create a store of these rows; False if it exists already."""
         if self.path.exists():
             return False
@@ -221,7 +219,7 @@ class Store(RowSource):
     def _commit(
         self,
         rows: StoreMeta,
-        data: CalibrationData,
+        data: AnyRows,
         before: StoreMeta | None,
         *,
         keep: bool,
@@ -287,7 +285,16 @@ def limit_of_store(path: Path, raw: RawData, max_memory: float | str | None) -> 
     return MemoryLimit.of(path, max_memory, size=size)
 
 
-def _write_shard(folder: Path, data: CalibrationData) -> Shard:
+def _rows_to_write(data: AnyData) -> AnyRows:
+    """Rows in memory, or those that are read in blocks."""
+    rows: AnyRows = as_rows(data)
+    if isinstance(rows, BlockedRows):
+        return rows
+    arrays_of(rows)
+    return rows.numpy()
+
+
+def _write_shard(folder: Path, data: AnyRows) -> Shard:
     """Write the files of a shard, and sync them to the disk."""
     files = {
         name: write_npy(folder / f"{name}.npy", values)

@@ -12,15 +12,18 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from domaincal._files import decoding
+from domaincal._row_arrays import CodedRows, ComputedRows, RowArray
 from domaincal._typing import Array
 from domaincal._validation import check_names
-from domaincal.data import CalibrationData
+from domaincal.data import BlockedRows
+from domaincal.data.blocked_rows import AnyRows
 from domaincal.errors import FileFormatError, InputError
 from domaincal.io.raw_data import ARRAYS, CODED, arrays_of
 
@@ -135,7 +138,7 @@ def next_digest(digest: str, content: bytes) -> str:
     return hashlib.sha256(digest.encode() + content).hexdigest()
 
 
-def describe(data: CalibrationData, meta: StoreMeta | None = None) -> StoreMeta:
+def describe(data: AnyRows, meta: StoreMeta | None = None) -> StoreMeta:
     """Properties of new rows, which are appended to the store ``meta`` if it is given."""
     stored = stored_arrays(data)
     return StoreMeta(
@@ -152,18 +155,29 @@ def describe(data: CalibrationData, meta: StoreMeta | None = None) -> StoreMeta:
     )
 
 
-def stored_arrays(data: CalibrationData) -> dict[str, Array]:
+def stored_arrays(data: AnyRows) -> dict[str, Array | RowArray]:
     """Arrays of a shard: domains and groups are indices of :func:`listed_names`."""
+    if isinstance(data, BlockedRows):
+        found = {name: getattr(data, name, None) for name in ARRAYS}
+        return {
+            name: values.codes if isinstance(values, CodedRows) else values
+            for name, values in found.items()
+            if values is not None
+        }
     codes = {"domains": data.domain_codes[0], "groups": data.group_codes[0]}
     return {name: codes.get(name, values) for name, values in arrays_of(data).items()}
 
 
-def listed_names(data: CalibrationData) -> dict[str, list[Any]]:
+def listed_names(data: AnyRows) -> dict[str, list[Any]]:
     """Names of the domains and groups of the rows."""
     found = {}
-    for array, (_, names) in (("domains", data.domain_codes), ("groups", data.group_codes)):
+    for array in CODED:
         if getattr(data, array) is None:
             continue
+        if isinstance(data, BlockedRows):
+            names = getattr(data, array).names
+        else:
+            names = (data.domain_codes if array == "domains" else data.group_codes)[1]
         if names.dtype.kind == "u" and names.max() > _LARGEST_INTEGER:
             raise InputError(
                 f"{array} contains {names.max()}, but a store has integers up to "
@@ -173,23 +187,32 @@ def listed_names(data: CalibrationData) -> dict[str, list[Any]]:
     return found
 
 
-def _feature_names(data: CalibrationData, meta: StoreMeta | None) -> list[str] | None:
+def _feature_names(data: AnyRows, meta: StoreMeta | None) -> list[str] | None:
     """Names of the features; rows that are appended to a store without names lose theirs."""
     if data.feature_names is None or (meta is not None and meta.feature_names is None):
         return None
     return list(data.feature_names)
 
 
-def widened(data: CalibrationData, meta: StoreMeta) -> CalibrationData:
+def widened(data: AnyRows, meta: StoreMeta) -> AnyRows:
     """Convert numbers to the dtypes of the store where that is exact."""
-    changed = {}
+    changed: dict[str, Any] = {}
     for name in ("logits", "labels", "features"):
         values, stored = getattr(data, name), meta.dtypes.get(name)
         if values is None or stored is None or values.dtype == stored:
             continue
-        if np.can_cast(values.dtype, stored):
+        if not np.can_cast(values.dtype, stored):
+            continue
+        if isinstance(values, RowArray):
+            changed[name] = ComputedRows(values.shape, stored, partial(_cast, values, stored))
+        else:
             changed[name] = values.astype(stored)
     return replace(data, **changed) if changed else data
+
+
+def _cast(values: RowArray, dtype: str, start: int, stop: int) -> Array:
+    """Rows of another dtype."""
+    return values.read(start, stop).astype(dtype)
 
 
 def require_same(old: StoreMeta, new: StoreMeta, path: Path) -> None:

@@ -93,6 +93,16 @@ def write_zarr(rows: BlockedRows, path: Path) -> None:
                     os.fsync(file.fileno())
 
 
+def exists_at(path: Path) -> bool:
+    """Whether there is a group, of any content, at an address."""
+    zarr = require_zarr(path)
+    try:
+        zarr.open_group(shown(path), mode="r")
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def is_zarr(path: Path) -> bool:
     """Whether a folder is a group of Zarr."""
     return (path / "zarr.json").is_file() or (path / ".zgroup").is_file()

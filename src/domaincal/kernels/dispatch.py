@@ -45,6 +45,12 @@ def _compiled_bins() -> ModuleType:
     return numba_bins
 
 
+def _compiled_linear() -> ModuleType:
+    from domaincal.kernels import numba_linear
+
+    return numba_linear
+
+
 def _stored(logits: Array) -> tuple[Array, type[np.floating]]:
     """Logits as the compiled kernels take them (float16 as bits), and the dtype of their lanes."""
     if logits.dtype.kind == "f" and logits.dtype.itemsize == 2:
@@ -173,3 +179,36 @@ def domain_bin_sums(
     columns = (w, w * confidence, w * hit)
     sums = [np.bincount(index, c, minlength=shape[0] * shape[1]) for c in columns]
     return np.stack(sums, axis=1).astype(np.float64, copy=False).reshape(shape)
+
+
+def shift_rows(
+    x: Array,
+    near: FloatArray,
+    domain: IntArray,
+    weight: FloatArray | None,
+    *,
+    out: Array,
+    moments: FloatArray,
+) -> None:
+    """Shift rows of features and add their moments, as :func:`numba_linear.shift_rows`."""
+    w = np.empty(0) if weight is None else np.ascontiguousarray(weight, np.float64)
+    g = np.ascontiguousarray(domain, np.int64)
+    x, near, g, w = map(read_only, (_stored(x)[0], near, g, w))
+    _compiled_linear().shift_rows(x, near, g, w, out, moments)
+
+
+def residual_sum(
+    x: Array,
+    target: FloatArray,
+    weight: FloatArray | None,
+    *,
+    coef: FloatArray,
+    intercept: float,
+    centre: FloatArray,
+) -> FloatArray:
+    """Sum of :func:`numba_linear.add_residuals` over the rows, shape (n_features,)."""
+    w = np.empty(0) if weight is None else np.ascontiguousarray(weight, np.float64)
+    out = np.zeros(x.shape[1])
+    x, target, w, coef, centre = map(read_only, (_stored(x)[0], target, w, coef, centre))
+    _compiled_linear().add_residuals(x, target, w, coef, intercept, centre, out)
+    return out

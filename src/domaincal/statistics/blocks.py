@@ -34,13 +34,17 @@ def thread_count() -> int:
     return min([cores, *(int(limit) for limit in limits if limit.isdigit() and int(limit) > 0)])
 
 
-def row_blocks(n_rows: int, row_bytes: int, block_bytes: int | None = None) -> list[slice]:
+def row_blocks(n_rows: int | range, row_bytes: int, block_bytes: int | None = None) -> list[slice]:
     """Consecutive slices that cover all rows: at most ``block_bytes``, and at least one row, each.
 
-    The default of ``block_bytes`` is :data:`BLOCK_BYTES`.
+    ``n_rows`` is the number of rows, or the range of their numbers. The default of ``block_bytes``
+    is :data:`BLOCK_BYTES`.
     """
+    rows = range(n_rows) if isinstance(n_rows, int) else n_rows
     size = max(1, (block_bytes or BLOCK_BYTES) // max(row_bytes, 1))
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+    return [
+        slice(start, min(start + size, rows.stop)) for start in range(rows.start, rows.stop, size)
+    ]
 
 
 def run_in_new_thread(function: Callable[[], Result]) -> Result:

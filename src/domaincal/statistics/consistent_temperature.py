@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from domaincal._row_arrays import row_range, sum_over_parts
 from domaincal._tensors import host_array, on_device
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.kernels import dispatch, torch_kernels
@@ -36,16 +36,17 @@ def consistent_log_temperatures(
     The rows may be read in blocks, once for each step of the search.
     """
     n_domains = len(start)
-    means = _DomainMeans(logits, domain, n_domains, weight)
-    accuracy = means.of(lambda block: _hits(logits, labels, block))
+    total = domain_counts(domain, n_domains, weight)
+
+    def mean(beta: FloatArray | None) -> FloatArray:
+        """Mean confidence at the ``beta`` of each domain; without it, the accuracy."""
+        return sum_over_parts(_value_sums, logits, labels, domain, n_domains, weight, beta) / total
+
+    accuracy = mean(None)
 
     def excess(log_t: FloatArray) -> FloatArray:
         """Mean confidence minus accuracy of each domain."""
-        beta = np.exp(-log_t)
-        if on_device(logits):
-            found = torch_kernels.top_label(logits.tensor, logits.send(beta[domain]))[0]
-            return means.of(host_array(found).__getitem__) - accuracy
-        return means.of(lambda block: _confidences(logits, beta[domain[block]], block)) - accuracy
+        return mean(np.exp(-log_t)) - accuracy
 
     low, high = start - reach, start + reach
     f_low, f_high = excess(low), excess(high)
@@ -68,39 +69,39 @@ def consistent_log_temperatures(
     return np.asarray(middle)
 
 
-class _DomainMeans:
-    """Means of values of each domain, computed block by block."""
-
-    def __init__(
-        self, logits: Array, domain: IntArray, n_domains: int, weight: FloatArray | None
-    ) -> None:
-        self._domain, self._n_domains, self._weight = domain, n_domains, weight
-        self._blocks = row_blocks(len(logits), logits.shape[1] * logits.itemsize)
-        self._total = domain_counts(domain, n_domains, weight)
-
-    def of(self, values: Callable[[slice], Array]) -> FloatArray:
-        """Mean of the values, which the function returns for a block of rows."""
-
-        def block_sums(block: slice) -> tuple[Any, FloatArray]:
-            found = values(block).astype(np.float64)
-            if self._weight is not None:
-                found = found * self._weight[block]
-            present, codes, n_present = present_domains(self._domain[block], self._n_domains)
-            return present, np.bincount(codes, found, n_present).astype(np.float64)
-
-        sums = np.zeros(self._n_domains)
-        with Workers() as workers:
-            for present, found in workers.map(block_sums, self._blocks):
-                sums[present] += found
-        return sums / self._total
-
-
-def _hits(logits: Array, labels: Array, block: slice) -> Array:
-    """Whether the rows of a block are predicted correctly."""
-    return np.asarray(dispatch.predicted_classes(logits[block]) == labels[block])
-
-
-def _confidences(logits: Array, beta: FloatArray, block: slice) -> FloatArray:
-    """Largest softmax probability of the rows of a block at their ``beta``."""
+def _value_sums(
+    logits: Array,
+    labels: Array,
+    domain: IntArray,
+    n_domains: int,
+    weight: FloatArray | None,
+    beta: FloatArray | None,
+) -> FloatArray:
+    """Sum of the confidences of each domain at its ``beta``; without it, of the hits."""
     compiled = dispatch.use_compiled(logits.size)
-    return dispatch.top_label(logits[block], beta, compiled=compiled)[0]
+    known = None
+    if beta is not None and on_device(logits):
+        found = torch_kernels.top_label(logits.tensor, logits.send(beta[domain]))[0]
+        known = host_array(found)
+
+    def values(block: slice) -> Array:
+        if known is not None:
+            return known[block]
+        z = logits[block]
+        if beta is None:
+            return np.asarray(dispatch.predicted_classes(z) == labels[block])
+        return dispatch.top_label(z, beta[domain[block]], compiled=compiled)[0]
+
+    def block_sums(block: slice) -> tuple[Any, FloatArray]:
+        found = values(block).astype(np.float64)
+        if weight is not None:
+            found = found * weight[block]
+        present, codes, n_present = present_domains(domain[block], n_domains)
+        return present, np.bincount(codes, found, n_present).astype(np.float64)
+
+    sums = np.zeros(n_domains)
+    blocks = row_blocks(row_range(logits), logits.shape[1] * logits.itemsize)
+    with Workers() as workers:
+        for present, found in workers.map(block_sums, blocks):
+            sums[present] += found
+    return sums

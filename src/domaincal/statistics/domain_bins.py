@@ -70,6 +70,12 @@ class DomainBins:
         for name in ("weight", "confidence", "hits"):
             getattr(self, name)[domains] += getattr(other, name)
 
+    def __add__(self, other: DomainBins) -> DomainBins:
+        return DomainBins(
+            self.edges, self.weight + other.weight, self.confidence + other.confidence,
+            self.hits + other.hits,
+        )  # fmt: skip
+
     def of_domain(self, k: int) -> BinSums:
         """Sums of one domain."""
         return BinSums(self.edges, self.weight[k], self.confidence[k], self.hits[k])

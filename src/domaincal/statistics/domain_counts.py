@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from domaincal._row_arrays import is_row_array
+from domaincal._row_arrays import is_row_array, row_range, sum_over_parts
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.statistics.blocks import row_blocks
 
@@ -22,8 +22,12 @@ def domain_counts(domain: Array, n_domains: int, weight: FloatArray | None = Non
     """
     if not is_row_array(domain):
         return np.bincount(domain, weight, minlength=n_domains).astype(np.float64)
+    return sum_over_parts(_count_blocks, domain, n_domains, weight)
+
+
+def _count_blocks(domain: Array, n_domains: int, weight: FloatArray | None) -> FloatArray:
     total = np.zeros(n_domains)
-    for block in row_blocks(len(domain), 8):
+    for block in row_blocks(row_range(domain), 8):
         total += np.bincount(
             domain[block], None if weight is None else weight[block], minlength=n_domains
         )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from domaincal._row_arrays import RowArray, is_row_array
+from domaincal._row_arrays import RowArray, is_row_array, row_range, sum_over_parts
 from domaincal._tensors import on_device
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
@@ -60,17 +60,23 @@ def domain_means(
 
 def _means_of_blocks(features: FeatureMatrix, domain: RowArray, n_domains: int) -> FloatArray:
     """Mean features of each domain of rows that are read in blocks."""
+    sums, counts = sum_over_parts(_sum_blocks, features, domain, n_domains)
+    if not np.isfinite(sums).all():
+        raise non_finite_features_error(features)
+    return np.asarray(sums / np.where(counts > 0, counts, 1.0)[:, None])
+
+
+def _sum_blocks(features: FeatureMatrix, domain: RowArray, n_domains: int) -> list[FloatArray]:
+    """Sums of the features of each domain, and its number of rows."""
     sums, counts = np.zeros((n_domains, features.shape[1])), np.zeros(n_domains)
 
     def read(block: slice) -> tuple[Array, IntArray]:
         return features[block], domain[block]
 
-    for x, codes in read_ahead(read, feature_blocks(*features.shape)):
+    for x, codes in read_ahead(read, feature_blocks(row_range(features), features.shape[1])):
         _add_sums(sums, x, codes, np.ones(len(x)))
         counts += np.bincount(codes, minlength=n_domains)
-    if not np.isfinite(sums).all():
-        raise non_finite_features_error(features)
-    return np.asarray(sums / np.where(counts > 0, counts, 1.0)[:, None])
+    return [sums, counts]
 
 
 def _add_sums(sums: FloatArray, x: Array, domain: IntArray, weight: FloatArray) -> None:

@@ -6,23 +6,29 @@ The sums do not depend on the targets: one pass over the features is enough for 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from domaincal._row_arrays import RowArray, is_row_array
+from domaincal._row_arrays import RowArray, is_row_array, row_range, sum_over_parts
 from domaincal._tensors import on_device
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
 from domaincal.errors import InputError
-from domaincal.kernels import torch_kernels
-from domaincal.statistics.blocks import read_ahead, row_blocks
+from domaincal.kernels import dispatch, torch_kernels
+from domaincal.statistics.blocks import Workers, read_ahead, row_blocks
+from domaincal.statistics.single_products import SingleProducts
 
 #: Size of a block, which is converted to float64 and multiplied by multi-threaded BLAS.
 BLAS_BLOCK_BYTES = 1 << 25
 #: Size of a block on a device, where a call has a large overhead.
 DEVICE_BLOCK_BYTES = 1 << 28
+#: Multiplications of a Gram matrix (rows * features**2) from which on float32 products and compiled
+#: residuals are used: below, about 0.3 s in float64, loading compiled code costs what it saves.
+COMPILED_FROM = 1 << 34
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +60,15 @@ class NormalEquations:
     shift : array, shape (n_features,)
         Subtracted from the features before they are summed; only sums with the same shift can be
         added. A shift near the mean keeps centring accurate.
+    single : bool
+        Whether ``gram`` is a sum of float32 products, so that solutions must be refined.
     """
 
     gram: FloatArray
     moments: FloatArray
     weight: FloatArray
     shift: FloatArray
+    single: bool = False
 
     @classmethod
     def from_rows(
@@ -88,16 +97,27 @@ class NormalEquations:
         )
 
     def __add__(self, other: NormalEquations) -> NormalEquations:
-        if not np.array_equal(self.shift, other.shift):
-            raise InputError(
-                "only sums with the same shift can be added; pass the same shift to from_rows."
-            )
-        return NormalEquations(
-            self.gram + other.gram,
-            self.moments + other.moments,
-            self.weight + other.weight,
-            self.shift,
+        return self.total([self, other])
+
+    @staticmethod
+    def total(parts: Sequence[NormalEquations]) -> NormalEquations:
+        """Sum of several, without a copy for each."""
+        first, *others = parts
+        if not others:
+            return first
+        gram, moments, weight = (
+            a.copy(order="K") for a in (first.gram, first.moments, first.weight)
         )
+        for part in others:
+            if not np.array_equal(first.shift, part.shift):
+                raise InputError(
+                    "only sums with the same shift can be added; pass the same shift to from_rows."
+                )
+            gram += part.gram
+            moments += part.moments
+            weight += part.weight
+        single = any(part.single for part in parts)
+        return NormalEquations(gram, moments, weight, first.shift, single)
 
     def mean(self) -> FloatArray:
         """Weighted mean of the shifted features."""
@@ -118,23 +138,32 @@ def sum_normal_equations(
     n_parts: int = 1,
     weight: FloatArray | None = None,
     fit_intercept: bool = False,
+    single: bool = False,
     shift: FloatArray | None = None,
 ) -> list[NormalEquations]:
     """:class:`NormalEquations` of each part of the domains, summed block by block.
 
-    ``part`` holds the part of each domain; domains with part -1 are left out. By default, the
-    shift is about the mean with an intercept, and 0 without.
+    ``part`` holds the part of each domain; domains with part -1 are left out. With ``single``,
+    products are float32 (see :func:`single_pays`), unless float32 overflows. By default, the shift
+    is about the mean with an intercept, and 0 without.
     """
     if shift is None:
         shift = _approximate_mean(features) if fit_intercept else np.zeros(features.shape[1])
+    near = _approximate_mean(features) if single else None
     if is_row_array(domain):
-        sums = _sum_blocks(features, domain, part, n_parts, weight, shift)
+        sums = sum_over_parts(_sum_blocks, features, domain, part, n_parts, weight, shift, near)
     elif reads_on_device(features):
         chosen = [np.flatnonzero(part[domain] == k) for k in range(n_parts)]
         sums = [_sum_on_device(features, domain, len(part), rows, weight, shift) for rows in chosen]
     else:
-        sums = _sum_on_host(features, domain, part, n_parts, weight, shift)
+        sums = _sum_on_host(features, domain, part, n_parts, weight, shift, near)
     if not all(np.isfinite(s.moments).all() and np.isfinite(s.gram).all() for s in sums):
+        if single:
+            del sums
+            return sum_normal_equations(
+                features, domain, part=part, n_parts=n_parts, weight=weight,
+                fit_intercept=fit_intercept, shift=shift,
+            )  # fmt: skip
         raise non_finite_features_error(features)
     return sums
 
@@ -154,13 +183,14 @@ def _sum_on_host(
     n_parts: int,
     weight: FloatArray | None,
     shift: FloatArray,
+    near: FloatArray | None,
 ) -> list[NormalEquations]:
     """Normal equations of each part, summed block by block."""
     sums = []
     # Part by part: the products of a few rows of each part in a block would be slow.
     for k in range(n_parts):
         rows = np.flatnonzero(part[domain] == k)
-        total = _RunningSums(len(part), shift)
+        total = _running_sums(len(part), shift, near)
         for block in feature_blocks(len(rows), features.shape[1]):
             own = rows[block]
             x = features[block] if len(rows) == len(domain) else features[own]
@@ -176,14 +206,15 @@ def _sum_blocks(
     n_parts: int,
     weight: FloatArray | None,
     shift: FloatArray,
+    near: FloatArray | None,
 ) -> list[NormalEquations]:
     """Normal equations of each part, in one pass over rows that are read in blocks."""
-    sums = [_RunningSums(len(part), shift) for _ in range(n_parts)]
+    sums = [_running_sums(len(part), shift, near) for _ in range(n_parts)]
 
     def read(block: slice) -> tuple[slice, Array, IntArray]:
         return block, features[block], domain[block]
 
-    for block, x, codes in read_ahead(read, feature_blocks(*features.shape)):
+    for block, x, codes in read_ahead(read, feature_blocks(row_range(features), features.shape[1])):
         w = None if weight is None else weight[block]
         parts = part[codes]
         for k in range(n_parts):
@@ -216,6 +247,28 @@ class _RunningSums:
     def equations(self) -> NormalEquations:
         """Sums over all rows that were added."""
         return NormalEquations(self._gram, self._moments, self._weight, self._shift)
+
+
+class _SingleSums:
+    """Normal equations by float32 products, to which blocks of rows are added in place."""
+
+    def __init__(self, n_domains: int, shift: FloatArray, near: FloatArray) -> None:
+        self._products = SingleProducts(n_domains, near)
+        self._shift = shift
+        self.add = self._products.add
+
+    def equations(self) -> NormalEquations:
+        """Sums over all rows that were added."""
+        return NormalEquations(*self._products.about(self._shift), self._shift, single=True)
+
+
+def _running_sums(
+    n_domains: int, shift: FloatArray, near: FloatArray | None
+) -> _RunningSums | _SingleSums:
+    """Empty sums: of float64 products, or of float32 products about ``near``."""
+    if near is None:
+        return _RunningSums(n_domains, shift)
+    return _SingleSums(n_domains, shift, near)
 
 
 def _sum_on_device(
@@ -258,9 +311,32 @@ def sum_residuals(
 
     Domains whose target is NaN are left out.
     """
-    total = np.zeros(features.shape[1])
+    return sum_over_parts(_sum_residuals, features, domain, solution, targets, centre, weight)
+
+
+def _sum_residuals(
+    features: FeatureMatrix,
+    domain: IntArray,
+    solution: LinearMap,
+    targets: FloatArray,
+    centre: FloatArray,
+    weight: FloatArray | None,
+) -> FloatArray:
+    """Sum of :func:`sum_residuals` over the rows that this process reads."""
     at_centre = float(solution.intercept + centre @ solution.coef)
-    for block in feature_blocks(*features.shape, device=reads_on_device(features)):
+    rows, device = row_range(features), reads_on_device(features)
+    if _compiled_pays(features):
+
+        def block_sum(block: slice) -> FloatArray:
+            return dispatch.residual_sum(
+                features[block], targets[domain[block]], None if weight is None else weight[block],
+                coef=solution.coef, intercept=at_centre, centre=centre,
+            )  # fmt: skip
+
+        with Workers() as workers:
+            return np.asarray(workers.sum(block_sum, feature_blocks(rows, features.shape[1])))
+    total = np.zeros(features.shape[1])
+    for block in feature_blocks(rows, features.shape[1], device=device):
         target = targets[domain[block]]
         used = ~np.isnan(target)
         x = features[block] if used.all() else features[block][used]
@@ -288,11 +364,33 @@ def product(features: Array, coef: FloatArray) -> FloatArray:
         return np.asarray(features.astype(np.float64) @ coef)
 
 
+def single_pays(features: FeatureMatrix) -> bool:
+    """Whether float32 products save time: for many rows of features, stored as float16 or 32."""
+    return _compiled_pays(features) and _stored_dtype(features).itemsize <= 4
+
+
+def _compiled_pays(features: FeatureMatrix) -> bool:
+    """Whether the rows are many enough for compiled sums, and in host memory or a file."""
+    n_rows, n_features = features.shape
+    return (
+        n_rows * n_features**2 >= COMPILED_FROM
+        and _stored_dtype(features).kind == "f"
+        and not reads_on_device(features)
+        and dispatch.use_compiled(n_rows * n_features)
+    )
+
+
+def _stored_dtype(features: FeatureMatrix) -> np.dtype[Any]:
+    """Dtype of stored features; that of objects for features that are computed when read."""
+    return np.dtype(getattr(features, "dtype", object))
+
+
 def reads_on_device(features: FeatureMatrix) -> bool:
     """Whether slices of these features are on a device."""
-    return on_device(features[:1])
+    first = row_range(features).start
+    return on_device(features[first : first + 1])
 
 
-def feature_blocks(n_rows: int, n_features: int, *, device: bool = False) -> list[slice]:
+def feature_blocks(n_rows: int | range, n_features: int, *, device: bool = False) -> list[slice]:
     """Blocks of rows whose float64 copies have a bounded size."""
     return row_blocks(n_rows, n_features * 8, DEVICE_BLOCK_BYTES if device else BLAS_BLOCK_BYTES)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from domaincal._row_arrays import is_row_array
+from domaincal._row_arrays import RowParts, is_row_array, parts_of, row_range, sum_over_parts
 from domaincal._tensors import on_device
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import non_finite_logits_error
@@ -104,6 +104,11 @@ class LabelledRows:
     weight: Array | None = None
 
     @property
+    def row_parts(self) -> RowParts | None:
+        """Places where the rows are, if this process does not read them."""
+        return parts_of(self.logits)
+
+    @property
     def compiled(self) -> bool:
         """Whether the compiled kernels are used."""
         return dispatch.use_compiled(self.logits.size) and not on_device(self.logits)
@@ -123,6 +128,16 @@ class LabelledRows:
         """
         if on_device(self.logits):
             return self._checked(self._sums_on_device(beta, per_row=per_row))
+        if self.row_parts is not None:
+            workers = None  # threads of this process
+        return self._checked(
+            sum_over_parts(LabelledRows._sum_blocks, self, beta, per_row, every, workers)
+        )
+
+    def _sum_blocks(
+        self, beta: FloatArray, per_row: bool, every: int, workers: Workers | None
+    ) -> TemperatureSums:
+        """Sums over the rows that this process reads; they may be NaN or infinite."""
         stored = is_row_array(self.logits)
 
         def block_sums(block: slice) -> tuple[Any, FloatArray]:
@@ -147,7 +162,7 @@ class LabelledRows:
         reach = max(1, every // 4) if stored or dispatch.reads_in_place(self.logits) else 1
         row_bytes = self.logits.shape[1] * self.logits.itemsize
         smallest = _SMALLEST_ROW if stored else 1  # rows whose labels and codes are read, too
-        blocks = row_blocks(len(self.logits), max(row_bytes // reach, smallest))
+        blocks = row_blocks(row_range(self.logits), max(row_bytes // reach, smallest))
         with (
             nullcontext(workers) if workers else Workers() as threads,
             np.errstate(over="ignore", invalid="ignore"),  # reported below
@@ -155,7 +170,7 @@ class LabelledRows:
             sums = np.zeros((self.n_domains, 6))
             for present, found in threads.map(block_sums, blocks):
                 sums[present] += found
-        return self._checked(TemperatureSums(*sums.T))
+        return TemperatureSums(*sums.T)
 
     def _sampled_sums(self, block: slice, beta: FloatArray, every: int) -> tuple[Any, FloatArray]:
         """Sums of a sample of the rows of a block, of which nothing else is read."""
@@ -276,10 +291,25 @@ def fit_without_parts(
     ``part`` holds the part of each domain; domains with part -1 are left out of all fits. All
     parts are fitted in the same passes over the rows. ``start`` is a temperature to start from.
     """
+
+    def evaluate(beta: FloatArray) -> TemperatureSums:
+        return TemperatureSums(*sum_over_parts(_sums_without_parts, rows, part, n_parts, beta).T)
+
+    precision = dispatch.lane_precision(rows.logits.dtype) if rows.compiled else 0.0
+    return solve_temperature(
+        evaluate, n_domains=n_parts, start=np.full(n_parts, start),
+        tolerance=max(1e-12, 0.1 * precision),
+    )  # fmt: skip
+
+
+def _sums_without_parts(
+    rows: LabelledRows, part: IntArray, n_parts: int, beta: FloatArray
+) -> FloatArray:
+    """Sums over the domains outside each part at its ``beta``, shape (n_parts, 6)."""
     domain = rows.domain
     assert domain is not None
 
-    def block_sums(beta: FloatArray, block: slice) -> FloatArray:
+    def block_sums(block: slice) -> FloatArray:
         group = part[domain[block]] + 1
         z, y = rows.logits[block], rows.labels[block]
         out = np.full((n_parts, len(fields(TemperatureSums))), np.nan)
@@ -290,14 +320,6 @@ def fit_without_parts(
             out[k] = sums[1:].sum(axis=0) - sums[k + 1]
         return out
 
-    def evaluate(beta: FloatArray) -> TemperatureSums:
-        row_bytes = max(rows.logits.shape[1] * rows.logits.itemsize, _SMALLEST_ROW)
-        blocks = row_blocks(len(rows.logits), row_bytes)
-        return TemperatureSums(*workers.sum(partial(block_sums, beta), blocks).T)
-
+    row_bytes = max(rows.logits.shape[1] * rows.logits.itemsize, _SMALLEST_ROW)
     with Workers() as workers:
-        precision = dispatch.lane_precision(rows.logits.dtype) if rows.compiled else 0.0
-        return solve_temperature(
-            evaluate, n_domains=n_parts, start=np.full(n_parts, start),
-            tolerance=max(1e-12, 0.1 * precision),
-        )  # fmt: skip
+        return workers.sum(block_sums, row_blocks(row_range(rows.logits), row_bytes))

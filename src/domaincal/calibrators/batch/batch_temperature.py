@@ -3,6 +3,7 @@
 # Short signatures in help(): annotations stay text.
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -47,7 +48,7 @@ from domaincal.calibrators.batch.blocked_batches import (
     lookup_for_all,
     ordered_features,
 )
-from domaincal.calibrators.blocked_predictions import each_block
+from domaincal.calibrators.blocked_predictions import sum_blocks
 from domaincal.calibrators.clipped_temperatures import (
     warn_of_clipped_temperatures,
     warn_of_far_rows,
@@ -57,7 +58,9 @@ from domaincal.calibrators.domain_calibrator import DomainCalibrator, DomainFit
 from domaincal.calibrators.features.feature_inputs import FeatureInputs
 from domaincal.calibrators.inputs import TrainingRows, check_same_classes
 from domaincal.data import BlockedRows, CalibrationData
+from domaincal.data.blocked_rows import domain_names_of
 from domaincal.errors import SmallDomainWarning
+from domaincal.statistics.batch_sums import BatchSums
 from domaincal.statistics.consistent_temperature import consistent_log_temperatures
 from domaincal.statistics.domain_folds import similar_domain_folds
 
@@ -294,10 +297,19 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
         """Table of the temperatures of all batches, from a pass over the rows."""
         if self._single_rows:
             return self
-        directions = self.feature_directions_
-        sums = BlockStatistics(rows, beta=1.0 / self.temperature_, directions=directions)
+        names = domain_names_of(rows)
+        sums = sum_blocks(rows, self._sum_statistics, names)
+        found = self.batch_predictions(sums.statistics(), sums.n)
+        temperatures = np.exp(found.log_temperature)
+        if rows.domains is None:  # all rows are one batch
+            return lookup_for_all(self, float(temperatures[0]))
+        return lookup(self, names, temperatures, self.temperature_)
 
-        def add(block: CalibrationData) -> None:
+    def _sum_statistics(self, blocks: Iterator[CalibrationData], names: Array) -> BatchSums:
+        """Sums of the statistics of each batch."""
+        directions = self.feature_directions_
+        sums = BlockStatistics(names, beta=1.0 / self.temperature_, directions=directions)
+        for block in blocks:
             check_logits(block.logits, n_classes=self.n_classes_)
             check_same_classes(self.class_names_, block.class_names)
             x = None
@@ -306,14 +318,7 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
                 check_finite_features(x)
             check_finite_logits(block.logits)
             sums.add(block, x)
-
-        for _ in each_block(rows, add):
-            pass
-        found = self.batch_predictions(*sums.result())
-        temperatures = np.exp(found.log_temperature)
-        if rows.domains is None:  # all rows are one batch
-            return lookup_for_all(self, float(temperatures[0]))
-        return lookup(self, sums.names, temperatures, self.temperature_)
+        return sums.sums()
 
     def _batch_temperatures(
         self, logits: Array, features: ArrayLike | None, codes: IntArray, n_batches: int

@@ -34,18 +34,16 @@ class BlockStatistics:
 
     Parameters
     ----------
-    rows : BlockedRows
-        Rows of a domain are one batch; without domains, all rows are.
+    names : array
+        Names of the domains, each of which is a batch; ``"all"`` for rows without domains.
     beta : float
         One over the pooled temperature.
     directions : FeatureDirections or None
     """
 
-    def __init__(
-        self, rows: BlockedRows, *, beta: float, directions: FeatureDirections | None
-    ) -> None:
-        self.names = domain_names_of(rows)
-        self._number = {name: k for k, name in enumerate(self.names.tolist())}
+    def __init__(self, names: Array, *, beta: float, directions: FeatureDirections | None) -> None:
+        self._n = len(names)
+        self._number = {name: k for k, name in enumerate(names.tolist())}
         self._beta = beta
         self._directions = directions
         self._sums: BatchSums | None = None
@@ -59,13 +57,13 @@ class BlockStatistics:
         )
         found = values.sums(codes, len(names))
         if self._sums is None:
-            self._sums = found.zeros(len(self.names))
+            self._sums = found.zeros(self._n)
         self._sums.add(found, present)
 
-    def result(self) -> tuple[FloatArray, FloatArray]:
-        """Statistics of each batch, and its number of rows."""
+    def sums(self) -> BatchSums:
+        """Sums over the rows that were added."""
         assert self._sums is not None
-        return self._sums.statistics(), self._sums.n
+        return self._sums
 
 
 def ordered_features(calibrator: Calibrator, block: CalibrationData) -> Array | None:

@@ -22,6 +22,7 @@ from domaincal.statistics.normal_equations import (
     feature_blocks,
     product,
     reads_on_device,
+    single_pays,
     sum_normal_equations,
     sum_residuals,
 )
@@ -38,9 +39,21 @@ JUDGED_ROWS = 20_000
 # values above about 1e-4 of the largest, and spares a fold without some feature the eigenvectors of
 # its singular Gram matrix, which take ten times as long as the Cholesky factor.
 _JUDGED_PENALTY = 1e-9
+# With float32 products: above their rounding errors, which make the Gram matrix of a fold without
+# some feature indefinite.
+_JUDGED_SINGLE_PENALTY = 1e-8
 #: Refinement stops at a smaller relative change of the coefficients, usually after one step.
 REFINEMENT_TOLERANCE = 1e-8
 MAX_REFINEMENTS = 5
+#: With float32 products, refinement stops at a smaller error of the predictions relative to the
+#: targets. If it is larger after MAX_REFINEMENTS steps, products are float64; and at once if the
+#: condition number of the features is larger, for which these steps were rarely enough.
+SINGLE_TOLERANCE = 1e-12
+LARGEST_SINGLE_CONDITION = 3e3
+# A step of refinement multiplies the error by a factor which is estimated by the ratio of the last
+# two changes, but not below this: directions of slow convergence may show late.
+_LEAST_RATIO = 1e-3
+_LARGEST_RATIO = 0.25
 
 
 def fit_ols(problem: HeadProblem) -> HeadFit:
@@ -79,7 +92,7 @@ def fit_ridge(problem: HeadProblem, alpha: float | None) -> HeadFit:
     else:
         rows = problem.subsample(1) if problem.streamed else problem.all_rows()
         best, table = search_candidates(problem, rows, candidates, predict, default=0)
-    head = solve_linear(problem, float(alphas[best]), equations=total)
+    head = _solve(problem, float(alphas[best]), total, weight)
     return HeadFit(head, candidates[best], table, problem.n_rows())
 
 
@@ -95,58 +108,105 @@ def _fit_given_penalty(problem: HeadProblem, alpha: float, parameters: dict[str,
     intercept, n_features = problem.fit_intercept, problem.features.shape[1]
     max_folds = min(JUDGED_FOLDS, max(3, JUDGED_BYTES // (8 * n_features**2)))
     folds, n_folds = assign_folds(problem, max_folds)
-    equations = sum_normal_equations(
-        problem.features, problem.codes, part=folds, n_parts=n_folds,
-        weight=problem.row_weights(), fit_intercept=intercept,
-    )  # fmt: skip
+    head, equations = _sum_and_solve(problem, alpha, part=folds, n_parts=n_folds)
     targets = np.where(problem.used, problem.targets, 0.0)
     judged, judged_rows = problem.in_memory(JUDGED_ROWS)
 
     def predict(k: int, train: IntArray, test: IntArray) -> FloatArray:
         others = _sum(equations, without=k)
         trace = n_features * others.mean_eigenvalue(fit_intercept=intercept)
+        least = _JUDGED_SINGLE_PENALTY if others.single else _JUDGED_PENALTY
         solver = LeastSquares(others, fit_intercept=intercept)
         with one_blas_thread():  # on busy cores, two threads took 30 times as long
-            solution = solver.solve(targets, alpha=max(alpha, _JUDGED_PENALTY * trace))
+            solution = solver.solve(targets, alpha=max(alpha, least * trace))
         return _predict_rows(judged.features, test, [solution])
 
     _, held_out = search_candidates(judged, judged_rows, [{}], predict, default=0, folds=folds)
-    head = solve_linear(problem, alpha, equations=_sum(equations))
     return HeadFit(head, parameters, empty_search(), n_rows, held_out)
 
 
 def _sum(equations: list[NormalEquations], *, without: int | None = None) -> NormalEquations:
     """Sum of the equations of all folds, or of all but one."""
-    chosen = [fold for k, fold in enumerate(equations) if k != without]
-    return sum(chosen[1:], chosen[0])
+    return NormalEquations.total([fold for k, fold in enumerate(equations) if k != without])
 
 
-def solve_linear(
-    problem: HeadProblem, alpha: float, *, equations: NormalEquations | None = None
+def solve_linear(problem: HeadProblem, alpha: float) -> LinearMap:
+    """Least squares (``alpha=0``) or ridge regression on all rows of the used domains."""
+    return _sum_and_solve(problem, alpha, part=np.where(problem.used, 0, -1), n_parts=1)[0]
+
+
+def _sum_and_solve(
+    problem: HeadProblem, alpha: float, *, part: IntArray, n_parts: int
+) -> tuple[LinearMap, list[NormalEquations]]:
+    """Solution for the rows of all parts, and the normal equations of each part."""
+    weight = problem.row_weights()
+
+    def sums(*, single: bool) -> list[NormalEquations]:
+        return sum_normal_equations(
+            problem.features, problem.codes, part=part, n_parts=n_parts, weight=weight,
+            fit_intercept=problem.fit_intercept, single=single,
+        )  # fmt: skip
+
+    equations = sums(single=single_pays(problem.features))
+    total = _sum(equations)
+    if total.single:
+        solution = _solve_single(problem, alpha, total, weight)
+        if solution is not None:
+            return solution, equations
+        del total, equations  # free them before the next are allocated
+        equations = sums(single=False)
+        total = _sum(equations)
+    return _solve(problem, alpha, total, weight), equations
+
+
+def _solve(
+    problem: HeadProblem, alpha: float, equations: NormalEquations, weight: FloatArray | None
 ) -> LinearMap:
-    """Least squares (``alpha=0``) or ridge regression on all rows of the used domains.
-
-    ``equations`` are the normal equations of these rows, if they are known.
-    """
-    features, codes, targets = problem.features, problem.codes, problem.targets
-    intercept, weight = problem.fit_intercept, problem.row_weights()
-    if equations is None:
-        equations = sum_normal_equations(
-            features, codes, part=np.where(problem.used, 0, -1), weight=weight,
-            fit_intercept=intercept,
-        )[0]  # fmt: skip
-    solver = LeastSquares(equations, fit_intercept=intercept)
-    used_targets = np.where(problem.used, targets, 0.0)
-    solution = solver.solve(used_targets, alpha=alpha)
+    """Solution by the normal equations of all rows, refined until it does not change."""
+    solver = LeastSquares(equations, fit_intercept=problem.fit_intercept)
+    targets = np.where(problem.used, problem.targets, 0.0)
+    solution = solver.solve(targets, alpha=alpha)
     for _ in range(MAX_REFINEMENTS):
-        residual = sum_residuals(
-            features, codes, solution, targets, centre=solver.centre, weight=weight
-        )
-        before, solution = solution, solver.refine(solution, used_targets, residual, alpha=alpha)
+        residual = _residual(problem, solver, solution, weight)
+        before, solution = solution, solver.refine(solution, targets, residual, alpha=alpha)
         change = np.abs(solution.coef - before.coef).max()
         if change <= REFINEMENT_TOLERANCE * np.abs(solution.coef).max():
             break
     return solution
+
+
+def _solve_single(
+    problem: HeadProblem, alpha: float, equations: NormalEquations, weight: FloatArray | None
+) -> LinearMap | None:
+    """Solution by a Gram matrix of float32 products; None if refinement does not converge."""
+    solver = LeastSquares(equations, fit_intercept=problem.fit_intercept)
+    if solver.condition(alpha=alpha) > LARGEST_SINGLE_CONDITION:
+        return None
+    targets = np.where(problem.used, problem.targets, 0.0)
+    solution = solver.solve(targets, alpha=alpha)
+    size = np.sqrt(np.square(targets) @ equations.weight)
+    latest = size
+    for _ in range(MAX_REFINEMENTS):
+        residual = _residual(problem, solver, solution, weight)
+        before, solution = solution, solver.refine(solution, targets, residual, alpha=alpha)
+        # Norm of the change of the predictions: the Gram matrix times the step is the residual.
+        square = float((solution.coef - before.coef) @ (residual - alpha * before.coef))
+        change = np.sqrt(max(square, 0.0))
+        if change * max(change, _LEAST_RATIO * latest) <= SINGLE_TOLERANCE * size * latest:
+            return solution
+        if not change <= _LARGEST_RATIO * latest:
+            return None
+        latest = change
+    return None
+
+
+def _residual(
+    problem: HeadProblem, solver: LeastSquares, solution: LinearMap, weight: FloatArray | None
+) -> FloatArray:
+    return sum_residuals(
+        problem.features, problem.codes, solution, problem.targets, centre=solver.centre,
+        weight=weight,
+    )  # fmt: skip
 
 
 def _predict_rows(

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from domaincal._row_arrays import ComputedRows, is_row_array
+from domaincal._row_arrays import MappedRows, is_row_array
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
 from domaincal.calibrators.row_sample import (
@@ -144,8 +144,8 @@ class HeadProblem:
         totals = domain_counts(codes, len(self.targets), weight)
         domain_weight = totals[self.used].mean() / np.where(totals > 0, totals, 1.0)
         if is_row_array(codes):
-            return cast(FloatArray, ComputedRows(
-                codes.shape, np.float64, lambda start, stop: domain_weight[codes[start:stop]]
+            return cast(FloatArray, MappedRows(
+                codes.shape, np.float64, domain_weight.__getitem__, codes
             ))  # fmt: skip
         return np.asarray(domain_weight[codes] * (1.0 if weight is None else weight))
 

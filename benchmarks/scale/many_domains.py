@@ -1,19 +1,18 @@
-"""``python -m benchmarks.many_domains [--domains 10 100 ...]``: time and memory by domains.
+"""Time and memory by the number of domains.
 
-A domain has 20 rows of 10 classes and 16 features. Each cell is measured in a process of its own:
-seconds of one call after a call on few rows, and the peak memory above that before the call.
-Prints a table in Markdown.
+A domain has 20 rows of 10 classes and 16 features. Each call is measured in a process of its own:
+seconds after a call on few rows, and the peak memory above that before the call.
+``python -m benchmarks.scale.many_domains CALL DOMAINS`` prints one JSON document.
 """
 
-import argparse
 import gc
 import json
-import os
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +21,7 @@ from benchmarks.measure import _status
 from domaincal.metrics import bins_by_domain
 
 _ROWS, _CLASSES, _FEATURES = 20, 10, 16
-_DOMAINS = (10, 100, 1_000, 10_000, 100_000)
-# More domains take minutes: the intervals of a domain are not shared with others.
+# More domains take a quarter of an hour: each needs an interval of its own.
 _MOST_COMPARED = 10_000
 
 
@@ -80,31 +78,22 @@ def measure(entry: str, n_domains: int) -> dict[str, float]:
     return {"seconds": seconds, "extra_bytes": max(0, _status("VmHWM") - before)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Time and memory by the number of domains.")
-    parser.add_argument("--domains", type=int, nargs="+", default=_DOMAINS)
-    parser.add_argument("--measure", nargs=2, metavar=("ENTRY", "DOMAINS"), help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.measure:
-        print(json.dumps(measure(chosen.measure[0], int(chosen.measure[1]))))
-        return
-    entries = list(_calls(_make(10)))
-    print(f"{len(os.sched_getaffinity(0))} cores; {_ROWS} rows a domain; seconds, extra memory\n")
-    print(f"| domains | {' | '.join(entries)} |")
-    print(f"| ---: |{' ---: |' * len(entries)}")
-    for n_domains in chosen.domains:
-        cells = [_cell(entry, n_domains) for entry in entries]
-        print(f"| {n_domains:,} | {' | '.join(cells)} |", flush=True)
+def measure_domains(domains: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Every call for every number of domains, each in a new process."""
+    return [
+        _cell(entry, n) for n in domains for entry in _calls(_make(10))
+        if entry != "compare_domains" or n <= _MOST_COMPARED
+    ]  # fmt: skip
 
 
-def _cell(entry: str, n_domains: int) -> str:
-    if entry == "compare_domains" and n_domains > _MOST_COMPARED:
-        return "not run"
-    command = [sys.executable, "-m", "benchmarks.many_domains", "--measure", entry, str(n_domains)]
+def _cell(entry: str, n_domains: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.scale.many_domains", entry, str(n_domains)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     found = json.loads(done.stdout.splitlines()[-1])
-    return f"{found['seconds']:.3f}, {found['extra_bytes'] / 1e6:.0f} MB"
+    row = {"domains": n_domains, "step": entry, **found}
+    print(row, flush=True)
+    return row
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))

@@ -1,0 +1,99 @@
+"""Connection to a Dask scheduler, or a local cluster that ends with its context."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from domaincal._validation import check_count
+from domaincal.distributed.cluster_waiting import dask_distributed
+from domaincal.errors import ClusterError, InputError
+
+#: Seconds to wait for a scheduler.
+CONNECT_TIMEOUT = 10.0
+
+
+@contextmanager
+def cluster_client(scheduler: str | None = None, *, workers: int | None = None) -> Iterator[Any]:
+    """Client of a Dask cluster: of a running scheduler, or of worker processes that it starts.
+
+    The client is closed at the end of the context, and processes that it started are stopped. In a
+    script, call it under ``if __name__ == "__main__"``: the processes import the script.
+
+    Parameters
+    ----------
+    scheduler : str, optional
+        Address of a running scheduler, such as ``"tcp://10.0.0.5:8786"``.
+    workers : int, optional
+        Number of processes to start on this machine, each with one thread.
+
+    Yields
+    ------
+    distributed.Client
+
+    Examples
+    --------
+    >>> from domaincal import distributed
+    >>> with distributed.cluster_client(workers=2) as client:  # doctest: +SKIP
+    ...     len(client.nthreads())
+    2
+    """
+    if (scheduler is None) == (workers is None):
+        raise InputError(
+            "pass the address of a scheduler, or workers=..., the number of processes to start."
+        )
+    with ExitStack() as stack:
+        if workers is not None:
+            stack.enter_context(_quiet_logs())
+            scheduler = stack.enter_context(_local_cluster(check_count(workers, "workers")))
+        yield stack.enter_context(_connected(str(scheduler)))
+
+
+@contextmanager
+def _connected(scheduler: str) -> Iterator[Any]:
+    distributed = dask_distributed()
+    try:
+        client = distributed.Client(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        reason = str(error).split(" after ")[0].rstrip(".")
+        raise ClusterError(
+            f"no Dask scheduler answers at {scheduler} ({reason}); check the address, and start "
+            "one with: dask scheduler"
+        ) from error
+    try:
+        yield client
+    finally:
+        client.close(timeout=CONNECT_TIMEOUT)
+
+
+@contextmanager
+def _local_cluster(n_workers: int) -> Iterator[str]:
+    """Address of a cluster of processes on this machine."""
+    distributed = dask_distributed()
+    # Blocks bound the memory of a worker. Dask's own limit counts file pages that the system can
+    # drop at any time, and would stop workers for them.
+    cluster = distributed.LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=True, memory_limit=0,
+        dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
+    )  # fmt: skip
+    try:
+        yield cluster.scheduler_address
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of processes that end while they are asked to
+            cluster.close(timeout=CONNECT_TIMEOUT)
+
+
+@contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """Without the messages of Dask about its own processes."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

@@ -1,0 +1,509 @@
+"""Rows on a Dask cluster give the numbers of rows in memory; a cluster that fails says so."""
+
+import gc
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import domaincal as dc
+from domaincal._row_arrays import CodedRows, ComputedRows
+from domaincal.data import BlockedRows
+from domaincal.errors import (
+    ClusterError,
+    FileFormatError,
+    InputError,
+    SubsampleWarning,
+    UnseenDomainWarning,
+)
+
+pytest.importorskip("distributed", reason="the extra dask is not installed")
+import dask.array as da
+import dask.dataframe as dd
+from distributed import LocalCluster
+
+from domaincal import distributed
+from domaincal.distributed import cluster_rows, cluster_waiting
+
+METHODS = {
+    "ts": dc.TemperatureScaling(),
+    "domain-ts": dc.DomainTemperatureScaling(),
+    "ols": dc.MultiDomainTemperatureScaling(),
+    "log": dc.MultiDomainTemperatureScaling(
+        target="log", fit_intercept=True, domain_weight="equal"
+    ),
+    "ridge": dc.MultiDomainTemperatureScaling(head="ridge"),
+    "alpha": dc.MultiDomainTemperatureScaling(head="ridge", alpha=3.0),
+    "logits": dc.MultiDomainTemperatureScaling(features="logits"),
+}
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A cluster of two processes; parts are so small that each worker has several."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster_rows, "PART_BYTES", 1 << 17)
+        with distributed.cluster_client(workers=2) as client:
+            yield client
+
+
+@pytest.fixture(scope="module")
+def data():
+    rows, _ = dc.make_multi_domain(n_domains=7, n_rows=900, random_state=3)
+    return rows.select(np.random.default_rng(3).permutation(len(rows)))
+
+
+@pytest.fixture(scope="module")
+def store(data, tmp_path_factory):
+    """Three shards; the last has only some of the domains."""
+    store = dc.Store(tmp_path_factory.mktemp("cluster") / "scores")
+    last = np.flatnonzero(data.domain_codes[0] < 4)[-500:]
+    first = np.setdiff1d(np.arange(len(data)), last)
+    for part in (first[:1234], first[1234:], last):
+        store.append(data.select(part))
+    return store
+
+
+@pytest.fixture(scope="module")
+def memory(store):
+    return store.read()
+
+
+@pytest.fixture(scope="module")
+def rows(store, client):
+    return distributed.on_cluster(store, client)
+
+
+def _blocked(data, read=None):
+    """Blocked rows of data in memory; ``read(start, stop)`` returns the logits."""
+    codes, names = data.domain_codes
+
+    def of(values):
+        return ComputedRows(values.shape, values.dtype, lambda start, stop: values[start:stop])
+
+    logits = of(data.logits)
+    if read is not None:
+        logits = ComputedRows(data.logits.shape, data.logits.dtype, read)
+    return BlockedRows(logits, of(data.labels), of(data.features), CodedRows(of(codes), names))
+
+
+def _same_scores(found, expected):
+    assert found["domain"].tolist() == expected["domain"].tolist()
+    assert found["n"].tolist() == expected["n"].tolist()
+    numbers = expected.columns[3:]
+    np.testing.assert_allclose(found[numbers], expected[numbers], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fits_predictions_and_scores_equal_those_in_memory(method, rows, memory):
+    expected = clone(METHODS[method]).fit(memory)
+    found = clone(METHODS[method]).fit(rows)
+    np.testing.assert_allclose(
+        found.predict_temperature(rows), expected.predict_temperature(memory), rtol=1e-10
+    )
+    assert found.data_fingerprint_ == expected.data_fingerprint_
+    _same_scores(dc.score_table(found, rows), dc.score_table(expected, memory))
+
+
+def test_domain_temperatures_equal_those_in_memory(rows, memory):
+    expected = dc.DomainTemperatureScaling().fit(memory)
+    found = dc.DomainTemperatureScaling().fit(rows)
+    for name in ("domain_temperatures_", "domain_standard_errors_"):
+        pd.testing.assert_series_equal(getattr(found, name), getattr(expected, name), rtol=1e-10)
+    assert found.n_iter_ == expected.n_iter_
+
+
+@pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
+@pytest.mark.parametrize(("condition", "tolerance"), [(1e3, 1e-10), (1e5, 1e-8)])
+def test_dependent_features_keep_the_tolerance(client, data, condition, tolerance):
+    u, _, v = np.linalg.svd(data.features.astype(np.float64), full_matrices=False)
+    features = (u * np.logspace(0, -np.log10(condition), u.shape[1])) @ v
+    bad = dc.CalibrationData(data.logits, data.labels, features, data.domains)
+    rows = distributed.on_cluster(_blocked(bad), client)
+    for method in ("ols", "alpha"):
+        expected = clone(METHODS[method]).fit(bad).predict_temperature(bad)
+        found = clone(METHODS[method]).fit(rows).predict_temperature(rows)
+        np.testing.assert_allclose(found, expected, rtol=tolerance)
+
+
+def test_the_search_scores_the_candidates_as_in_memory(rows, memory):
+    expected = clone(METHODS["ridge"]).fit(memory).head_search_
+    found = clone(METHODS["ridge"]).fit(rows).head_search_
+    np.testing.assert_allclose(found.to_numpy(float), expected.to_numpy(float), rtol=1e-9)
+
+
+def test_samples_are_those_of_the_store(rows, store):
+    method = dc.MultiDomainTemperatureScaling(head="krr", max_rows=140)
+    with pytest.warns(SubsampleWarning, match="140 of 6300 rows"):
+        found = clone(method).fit(rows)
+    with pytest.warns(SubsampleWarning, match="140 of 6300 rows"):
+        expected = clone(method).fit(store)
+    np.testing.assert_array_equal(found.head_.rows, expected.head_.rows)
+
+
+def test_rows_are_read_from_their_workers(rows, memory):
+    parts = list(rows.blocks(n_rows=1000))
+    for name in ("logits", "labels", "features", "domains"):
+        joined = np.concatenate([getattr(part, name) for part in parts])
+        np.testing.assert_array_equal(joined, getattr(memory, name))
+    some = np.array([6299, 0, 1234, 1233, 0])
+    np.testing.assert_array_equal(rows.logits[some], memory.logits[some])
+    np.testing.assert_array_equal(rows.logits[::600], memory.logits[::600])
+    assert rows.logits[some[:0]].shape == (0, 10)
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "predict_confidence"])
+def test_predictions_come_in_the_order_of_the_rows(rows, memory, method, monkeypatch):
+    monkeypatch.setattr("domaincal.data.blocked_rows.BLOCK_BYTES", 1 << 14)
+    fitted = clone(METHODS["log"]).fit(memory)
+    found, expected = (getattr(fitted, method)(one) for one in (rows, memory))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_batches_are_fitted_and_predicted(rows, memory):
+    fitted = dc.BatchTemperatureScaling().fit(memory)
+    # The order of the rows alone changes these temperatures by 1.5e-4, in memory too.
+    again = dc.BatchTemperatureScaling().fit(rows)
+    np.testing.assert_allclose(
+        again.predict_temperature(memory), fitted.predict_temperature(memory), rtol=1e-3
+    )
+    found, expected = (fitted.predict_temperature(one) for one in (rows, memory))
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    _same_scores(dc.score_table(fitted, rows), dc.score_table(fitted, memory))
+
+
+def test_binning_is_fitted_to_sums(rows, store):
+    method = dc.HistogramBinning(scheme="one-vs-rest")
+    found, expected = (clone(method).fit(one) for one in (rows, store))
+    for a, b in zip(found.maps_, expected.maps_, strict=True):
+        np.testing.assert_allclose(a.values, b.values, rtol=1e-9)
+
+
+def test_rows_of_a_mask_stay_on_their_workers(rows, memory):
+    mask = (memory.domains != "domain-2") & (np.arange(len(memory)) % 3 > 0)
+    mask[:2500] = False  # no row of some parts
+    again = np.arange(mask.sum()) % 2 == 0
+    some, expected = rows.where(mask).where(again), memory.select(mask).select(again)
+    assert some.row_parts is not None
+    assert some.domain_names.tolist() == expected.domain_names.tolist()
+    for name in ("logits", "labels", "features", "domains"):
+        joined = np.concatenate([getattr(block, name) for block in some.blocks()])
+        np.testing.assert_array_equal(joined, getattr(expected, name))
+    found, fitted = (clone(METHODS["log"]).fit(one) for one in (some, expected))
+    np.testing.assert_allclose(found.coef_, fitted.coef_, rtol=1e-9)
+
+
+def test_halves_are_fitted_and_scored(rows, memory):
+    methods = [dc.TemperatureScaling(), dc.MultiDomainTemperatureScaling()]
+    found, expected = (
+        dc.evaluate_split(methods, one, ood=["domain-5"], random_state=0) for one in (rows, memory)
+    )
+    assert found["kind"].tolist() == expected["kind"].tolist()
+    np.testing.assert_allclose(found["ece"], expected["ece"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("use", ["predict_temperature", "score_table"])
+def test_a_warning_of_the_workers_comes_once(rows, memory, use):
+    fitted = dc.DomainTemperatureScaling().fit(memory.select(memory.domains != "domain-0"))
+    predict = fitted.predict_temperature if use == "predict_temperature" else None
+    with pytest.warns(UnseenDomainWarning, match="'domain-0'") as caught:
+        predict(rows) if predict else dc.score_table(fitted, rows)
+    assert len(caught) == 1
+
+
+def _arrays(data, chunks):
+    names = ("logits", "labels", "features", "domains")
+    return {name: da.from_array(getattr(data, name), chunks=chunks) for name in names}
+
+
+def test_dask_arrays_equal_memory(client, data):
+    arrays = _arrays(data, 2000)
+    arrays["logits"] = da.from_array(data.logits, chunks=(1100, 4))
+    arrays["labels"] = da.from_array(data.labels, chunks=777)
+    logits = arrays.pop("logits")
+    rows = distributed.from_dask(logits, **arrays, client=client)
+    assert rows.domain_names.tolist() == data.domain_names.tolist()
+    for method in ("domain-ts", "ridge"):
+        expected = clone(METHODS[method]).fit(data)
+        found = clone(METHODS[method]).fit(rows)
+        np.testing.assert_allclose(
+            found.predict_temperature(rows), expected.predict_temperature(data), rtol=1e-10
+        )
+        assert found.data_fingerprint_ == expected.data_fingerprint_
+    _same_scores(dc.score_table(found, rows), dc.score_table(expected, data))
+
+
+def test_chunks_of_unknown_length_are_counted(client, data):
+    arrays = _arrays(data, 2000)
+    kept = data.labels != 3
+    logits, labels = (
+        arrays[name][da.from_array(kept, chunks=2000)] for name in ("logits", "labels")
+    )
+    rows = distributed.from_dask(logits, labels, client=client)
+    assert len(rows) == kept.sum()
+    found = dc.TemperatureScaling().fit(rows).temperature_
+    expected = dc.TemperatureScaling().fit(data.logits[kept], data.labels[kept]).temperature_
+    assert found == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.fixture(scope="module")
+def frame(data):
+    """Classes and sites with names; the first partition is empty, and each lacks some sites."""
+    frame = pd.DataFrame(data.logits[:, :4], columns=[f"z_{c}" for c in "abcd"])
+    frame["truth"] = np.array(list("abcd"))[data.logits[:, :4].argmax(axis=1)]
+    frame.loc[::3, "truth"] = "a"
+    frame["site"] = data.domains
+    frame["age"], frame["note"] = data.features[:, 0].astype(np.float64), "text"
+    return frame.sort_values("site", ignore_index=True)
+
+
+def test_a_dask_data_frame_equals_memory(client, frame):
+    columns = {"logits": "z_*", "label": "truth", "domain": "site", "features": ["age"]}
+    given = dd.from_pandas(frame, npartitions=5, sort=False)
+    given = dd.concat([given[given["age"] > 1e9], given])
+    rows = distributed.from_dask(given, **columns, client=client)
+    expected = dc.CalibrationData.from_frame(frame, **columns)
+    assert rows.class_names == expected.class_names == ("a", "b", "c", "d")
+    assert rows.feature_names == ("age",)
+    method = dc.MultiDomainTemperatureScaling(fit_intercept=True)
+    found, fitted = clone(method).fit(rows), clone(method).fit(expected)
+    np.testing.assert_allclose(
+        found.predict_temperature(rows), fitted.predict_temperature(expected), rtol=1e-10
+    )
+    assert found.feature_columns_ == fitted.feature_columns_
+    _same_scores(dc.score_table(found, rows), dc.score_table(fitted, expected))
+
+
+def test_a_partition_with_an_error_is_named(client, frame, data):
+    bad = frame.copy()
+    bad.loc[3500, "age"] = np.nan
+    given = dd.from_pandas(bad, npartitions=5, sort=False)
+    columns = {"logits": "z_*", "label": "truth", "domain": "site", "features": ["age"]}
+    with pytest.raises(InputError, match=r"partition 2 .*'age' has no value in row 980"):
+        distributed.from_dask(given, **columns, client=client)
+    arrays = _arrays(data, 2000)
+    labels = arrays["labels"] + (arrays["labels"] == 9) * (da.arange(6300, chunks=2000) >= 6000)
+    with pytest.raises(InputError, match=r"partition 3 .* contains 10, outside the classes"):
+        distributed.from_dask(arrays["logits"], labels, client=client)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": np.zeros(6300)}, "labels must be a dask array like the logits, got ndarray"),
+        ({"labels": da.zeros(10)}, "labels has 10 rows, but the logits have 6300"),
+        ({"features": da.zeros(6300)}, r"features must have 2 dimensions, got shape \(6300,\)"),
+        ({"label": "y"}, "label=... names columns of a data frame, but data is an array"),
+        ({"data": np.zeros((3, 2))}, "must be a dask array of logits or a dask data frame"),
+        ({"data": da.zeros((0, 2))}, "data has no rows"),
+    ],
+)
+def test_what_from_dask_cannot_use_is_named(client, data, change, message):
+    given = {"data": da.from_array(data.logits, chunks=2000), "client": client, **change}
+    with pytest.raises(InputError, match=message):
+        distributed.from_dask(**given)
+
+
+def test_arguments_of_on_cluster_are_checked(client, rows, data, store):
+    with pytest.raises(InputError, match=r"must be a Store .* got CalibrationData"):
+        distributed.on_cluster(data, client)
+    with pytest.raises(InputError, match="on a cluster already"):
+        distributed.on_cluster(rows, client)
+    with pytest.raises(InputError, match=r"must be a distributed\.Client, got str"):
+        distributed.on_cluster(store, "tcp://127.0.0.1:1")
+    with pytest.raises(InputError, match="no client was created"):
+        distributed.on_cluster(store)
+
+
+@pytest.mark.parametrize("array", ["logits", "features"])
+def test_a_value_that_is_not_finite_has_its_row_number(client, data, array):
+    values = {"logits": np.array(data.logits), "features": np.array(data.features)}
+    values[array][[4321, 6001], 2] = np.nan
+    bad = dc.CalibrationData(**values, labels=data.labels, domains=data.domains)
+    rows = distributed.on_cluster(_blocked(bad), client)
+    with pytest.raises(InputError, match=rf"{array} contains NaN \(row 4321, column 2\)"):
+        dc.MultiDomainTemperatureScaling().fit(rows)
+
+
+def _store(path, **arrays):
+    given = {"logits": np.random.default_rng(0).normal(size=(40, 3)), **arrays}
+    dc.write(dc.CalibrationData(**given), path)
+    return dc.Store(path)
+
+
+def test_errors_of_the_workers_come_as_they_are(client, tmp_path):
+    store = _store(tmp_path / "a", labels=np.arange(40) % 3)
+    path = store.path / "part-00000" / "labels.npy"
+    labels = np.load(path)
+    labels[7] = 3
+    np.save(path, labels)
+    rows = distributed.on_cluster(store, client)
+    with pytest.raises(InputError, match="contains 3, outside the classes"):
+        dc.TemperatureScaling().fit(rows)
+    np.save(path, labels % 3)
+    with pytest.raises(FileFormatError, match=r"labels\.npy was changed while it was read"):
+        dc.TemperatureScaling().fit(rows)
+
+
+def test_files_that_workers_see_otherwise_are_an_error(client, tmp_path):
+    store = _store(tmp_path / "a", labels=np.arange(40) % 3)
+    rows = store.rows()
+    (store.path / "part-00000" / "labels.npy").unlink()
+    with pytest.raises(ClusterError, match=r"does not see the rows .*labels\.npy.* shared file"):
+        distributed.on_cluster(rows, client)
+
+
+def test_another_version_on_the_workers_is_an_error():
+    with pytest.raises(ClusterError, match=r"workers have domaincal 0\.0\.1, and this process"):
+        cluster_rows.check_versions({dc.__version__, "0.0.1"})
+
+
+def _dies(data, folder, times=1):
+    """Rows whose worker is killed at the third reading of row 4000, as often as ``times``."""
+
+    def read(start, stop):
+        if start <= 4000 < stop:
+            with open(folder / "readings", "ab") as file:
+                file.write(b".")
+            if 3 <= os.path.getsize(folder / "readings") < 3 + times:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return logits[start:stop]
+
+    logits = data.logits
+    return _blocked(data, read)
+
+
+def test_a_killed_worker_changes_nothing(client, data, tmp_path):
+    expected = dc.MultiDomainTemperatureScaling().fit(data).predict_temperature(data)
+    rows = distributed.on_cluster(_dies(data, tmp_path), client)
+    fitted = dc.MultiDomainTemperatureScaling().fit(rows)
+    assert (tmp_path / "readings").stat().st_size > 4
+    np.testing.assert_allclose(fitted.predict_temperature(data), expected, rtol=1e-10)
+
+
+def test_partitions_of_a_killed_worker_are_computed_again(client, data):
+    arrays = _arrays(data, 1000)
+    rows = distributed.from_dask(arrays["logits"], arrays["labels"], client=client)
+    pids = client.run(os.getpid)
+    os.kill(next(iter(pids.values())), signal.SIGKILL)
+    found = dc.TemperatureScaling().fit(rows).temperature_
+    assert found == pytest.approx(dc.TemperatureScaling().fit(data).temperature_, rel=1e-10)
+
+
+def test_a_task_that_kills_each_worker_is_an_error(client, data, tmp_path):
+    def allow(n, dask_scheduler=None):
+        dask_scheduler.allowed_failures = n
+
+    rows = distributed.on_cluster(_dies(data, tmp_path, times=99), client)
+    client.run_on_scheduler(allow, 0)
+    try:
+        with pytest.raises(ClusterError, match="died again and again in the same task"):
+            dc.TemperatureScaling().fit(rows)
+    finally:
+        client.run_on_scheduler(allow, 3)
+
+
+def test_a_scheduler_that_is_not_there_is_an_error(monkeypatch):
+    monkeypatch.setattr("domaincal.distributed.cluster_connection.CONNECT_TIMEOUT", 0.3)
+    for address in ("tcp://127.0.0.1:9", "nowhere"):
+        with (
+            pytest.raises(ClusterError, match=rf"no Dask scheduler answers at {address} \("),
+            distributed.cluster_client(address),
+        ):
+            pass
+    with (
+        pytest.raises(InputError, match="pass the address of a scheduler, or workers"),
+        distributed.cluster_client(),
+    ):
+        pass
+
+
+@contextmanager
+def _small_cluster():
+    """A cluster of one worker in this process, which starts at once."""
+    # Dask leaves sockets open.
+    with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+        cluster = LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        )  # fmt: skip
+        try:
+            yield cluster
+        finally:
+            cluster.close(timeout=2)
+            del cluster
+            gc.collect()
+
+
+# A scheduler and its worker in one process, which dies at once when it is killed.
+_SCHEDULER = """
+import sys
+from distributed import LocalCluster
+cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp",
+                       dashboard_address="127.0.0.1:0")
+print(cluster.scheduler_address, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_scheduler_that_goes_away_is_an_error(data, tmp_path):
+    def read(start, stop):
+        if (folder / "armed").exists():
+            (folder / "reached").touch()
+            time.sleep(60)
+        return logits[start:stop]
+
+    def kill():
+        _until((folder / "reached").exists)
+        process.kill()
+
+    folder, logits = tmp_path, data.logits
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", _SCHEDULER],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    ) as process:  # fmt: skip
+        address = process.stdout.readline().strip()
+        with distributed.cluster_client(address) as client:
+            rows = distributed.on_cluster(_blocked(data, read), client)
+            (folder / "armed").touch()
+            threading.Thread(target=kill).start()
+            lost = rf"scheduler at {re.escape(address)} was lost before"
+            with pytest.raises(ClusterError, match=lost):
+                dc.TemperatureScaling().fit(rows)
+            with pytest.raises(ClusterError, match=r"is closed|was lost"):
+                dc.TemperatureScaling().fit(rows)
+
+
+def test_a_cluster_without_workers_is_an_error(data, monkeypatch):
+    monkeypatch.setattr(cluster_waiting, "_LOOK_EVERY", 0.1)
+    with (
+        _small_cluster() as small_cluster,
+        distributed.cluster_client(small_cluster.scheduler_address) as client,
+    ):
+        rows = distributed.on_cluster(_blocked(data), client)
+        monkeypatch.setattr(cluster_waiting, "PATIENCE", 0.5)
+        monkeypatch.setattr(cluster_rows, "PATIENCE", 0.5)
+        small_cluster.scale(0)
+        _until(lambda: not client.scheduler_info()["workers"])
+        with pytest.raises(ClusterError, match="has had no worker for"):
+            dc.TemperatureScaling().fit(rows)
+        with pytest.raises(ClusterError, match="has no worker after"):
+            distributed.on_cluster(_blocked(data), client)
+
+
+def _until(holds):
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
