@@ -110,6 +110,20 @@ def test_the_shift_is_a_file_of_numbers_or_the_mean_of_a_site(folder, data):
     run("summarize", "north.npz", "-o", "x.safetensors", "--shift", "none.npy", code=1)
 
 
+def test_features_can_stay_at_the_site(folder, data):
+    said = run("summarize", "north.npz", "-o", "n.safetensors", "--no-features").stdout
+    assert "gram" not in said
+    assert "moments" not in said
+    assert "no sums of features" in " ".join(
+        run("combine", "n.safetensors", "-o", "m.safetensors", code=1).stderr.split()
+    )
+    run("combine", "n.safetensors", "--plan", "p.safetensors", "--method", "ts")
+    run("summarize", "north.npz", "-o", "a.safetensors", "--given", "p.safetensors")
+    run("combine", "n.safetensors", "a.safetensors", "-o", "m.safetensors", "--method", "ts")
+    expected = dc.TemperatureScaling().fit(dc.read("north.npz")).temperature_
+    assert dc.load("m.safetensors").temperature_ == pytest.approx(expected, rel=1e-10)
+
+
 def test_json_documents(folder):
     document = json.loads(run("summarize", "west", "-o", "w.safetensors", "--json").stdout)
     assert document["document"] == "domaincal site summarize"
@@ -153,6 +167,8 @@ def test_sorted_logits_and_the_floor_of_probabilities_reach_the_model(folder, da
          "old.safetensors is no plan"),
         (["summarize", "north.npz", "-o", "x.safetensors", "--given", "p", "--search"], 2,
          "--search is for the first round"),
+        (["summarize", "north.npz", "-o", "x.safetensors", "--sorted-logits", "--no-features"], 2,
+         "exclude each other"),
         (["combine", "old.safetensors"], 2, "give -o for a calibrator, or --plan"),
         (["combine", "old.safetensors", "-o", "x.safetensors", "--plan", "y"], 2, "give -o"),
         (["combine", "old.safetensors", "-o", "old.safetensors"], 1, "pass --force"),

@@ -124,6 +124,7 @@ FORGED = {
     "pooled": ("plan", {"pooled": put(-1.0)}, "pooled is -1"),
     "coef": ("plan", {"coef": put(np.nan)}, "coef is nan"),
     "statistics nan": ("moments", {"batch_means": put(np.nan)}, "batch_means is nan"),
+    "huge statistics": ("moments", {"batch_means": put(1e101)}, "batch_means is 1e+101"),
     "far target": ("moments", {"targets": put(1e9)}, "targets is 1e+09"),
     "sizes": ("moments", {"batch_means": lambda v: v[:, 1:].copy()}, "batch_means has the shape"),
     "other covariance": ("moments", {"batch_covariances": put(1.0, 1)}, "batch_covariances is not"),
@@ -219,6 +220,18 @@ def test_damaged_truncated_newer_and_foreign_files_are_refused(files, rows, tmp_
         dc.load(files["one"])
     with pytest.raises(InputError, match=r"nowhere\.safetensors is not a \.safetensors file"):
         load_site(tmp_path / "nowhere.safetensors")
+
+
+@pytest.mark.parametrize("name", ["one", "plan", "answers", "batches", "moments"])
+def test_whatever_byte_is_changed_there_is_one_error(name, files, tmp_path):
+    content, random = files[name].read_bytes(), np.random.default_rng(0)
+    path = tmp_path / "changed.safetensors"
+    for place in random.integers(len(content), size=40):
+        changed_bytes = bytearray(content)
+        changed_bytes[place] ^= 1 << int(random.integers(8))
+        path.write_bytes(changed_bytes)
+        with pytest.raises(DomaincalError, match=r"changed\.safetensors"):
+            load_site(path)
 
 
 def test_a_header_that_promises_much_memory_is_refused(tmp_path):

@@ -225,7 +225,7 @@ def test_a_store_that_is_read_in_blocks_gives_the_sums_of_rows_in_memory(tmp_pat
     )  # fmt: skip
 
 
-def test_domains_without_a_temperature_are_left_out_as_in_memory():
+def test_domains_without_a_temperature_are_left_out_as_in_memory(tmp_path):
     rows = pooled_rows(3)
     codes, names = rows.domain_codes
     labels = rows.labels.copy()
@@ -238,12 +238,18 @@ def test_domains_without_a_temperature_are_left_out_as_in_memory():
     sums = sums_of(parts, min_rows=1, search=True)
     for site in sums:
         assert not site.features.domain_grams[~site.used].any()
-    ridge = TWO_ROUNDS["ridge-equal"]
-    plan = plan_second_round(sums, ridge)
-    answers = [answer_plan(part, plan, min_rows=1) for part in parts]
-    with pytest.warns((SmallDomainWarning, BoundaryWarning)):
-        found = combine_sites([*sums, *answers], ridge)
-    require_same_fit(found, in_memory(ridge, rows), rows)
+        site.save(tmp_path / "site.safetensors")
+        assert load_site(tmp_path / "site.safetensors").n_rows.tolist() == site.n_rows.tolist()
+    assert not sums[2].used.any()
+    for method in (TWO_ROUNDS["ridge-equal"], dc.BatchTemperatureScaling()):
+        plan = plan_second_round(sums, method)
+        answers = [answer_plan(part, plan, min_rows=1) for part in parts]
+        with pytest.warns((SmallDomainWarning, BoundaryWarning)):
+            found = combine_sites([*sums, *answers], method)
+        if method.get_params().get("head") == "ridge":
+            require_same_fit(found, in_memory(method, rows), rows)
+        else:
+            assert found.batch_map_.coef.any()
     for method in ("ols", "log"):
         with pytest.warns() as caught:
             found = combine_sites(sums, ONE_ROUND[method])
@@ -258,8 +264,9 @@ def test_without_a_usable_domain_the_pooled_temperature_is_predicted():
     rows = pooled_rows(5)
     codes = rows.domain_codes[0]
     few = rows.select(np.concatenate([np.flatnonzero(codes == k)[:8] for k in range(8)]))
-    with pytest.warns((SmallDomainWarning, BoundaryWarning)):
+    with pytest.warns((SmallDomainWarning, BoundaryWarning)) as caught:
         found = combine_sites(sums_of(split(few, 2), min_rows=1), MdTs())
+    assert "no domain is left for the regression" in str(caught[-1].message)
     require_same_fit(found, in_memory(MdTs(), few), few)
 
 

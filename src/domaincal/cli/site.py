@@ -70,6 +70,9 @@ def site() -> None:
     help="Sum the sorted logits in place of the features, for md-ts:features=logits.",
 )
 @click.option(
+    "--no-features", is_flag=True, help="Leave the features out, for methods that need none."
+)
+@click.option(
     "--search",
     is_flag=True,
     help="Also sum the products of features of each domain, for ridge without alpha.",
@@ -88,6 +91,7 @@ def summarize(
     shift: str,
     min_rows: int,
     sorted_logits: bool,
+    no_features: bool,
     search: bool,
     given: Path | None,
     columns: ColumnChoice,
@@ -113,7 +117,11 @@ def summarize(
     from domaincal.distributed.site_summary import load_shift
     from domaincal.errors import InputError
 
-    _check_options(shift, sorted_logits, search, given)
+    options = {
+        "--shift": shift != "0", "--sorted-logits": sorted_logits, "--no-features": no_features,
+        "--search": search,
+    }  # fmt: skip
+    _check_options(options, given)
     if output.suffix != ".safetensors":
         raise InputError(f"{output} must end in .safetensors, the format of files of sites.")
     plan = None if given is None else _load_plan(given)
@@ -129,7 +137,7 @@ def summarize(
             if plan is None:
                 found = summarize_site(
                     rows, shift=subtracted, min_rows=min_rows, search=search,
-                    features="logits" if sorted_logits else None,
+                    features="logits" if sorted_logits else "none" if no_features else "given",
                 )  # fmt: skip
             else:
                 found = answer_plan(rows, plan, min_rows=min_rows)
@@ -195,9 +203,10 @@ def combine(
         _print_model(fitted, floor, domains, target, files, as_json=as_json)
 
 
-def _check_options(shift: str, sorted_logits: bool, search: bool, given: Path | None) -> None:
-    """Raise UsageError for options of the first round in the second."""
-    first = {"--shift": shift != "0", "--sorted-logits": sorted_logits, "--search": search}
+def _check_options(first: dict[str, bool], given: Path | None) -> None:
+    """Raise UsageError for options of the first round in the second, or that exclude each other."""
+    if first["--sorted-logits"] and first["--no-features"]:
+        raise click.UsageError("--sorted-logits and --no-features exclude each other; give one.")
     wrong = [option for option, is_given in first.items() if is_given]
     if given is not None and wrong:
         raise click.UsageError(f"{wrong[0]} is for the first round; leave it out with --given.")

@@ -207,7 +207,7 @@ def _require_features(calibrator: MultiDomainTemperatureScaling, sums: SiteSums)
 def _require_search_sums(sites: Sequence[SiteSums]) -> None:
     for site in sites:
         grams = None if site.features is None else site.features.domain_grams
-        if site.domain_curves is None or (grams is None and site.used.any()):
+        if site.domain_curves is None or grams is None:
             raise InputError(
                 f"{site.source} has no sums for a search; summarize with search=True (--search), "
                 "or give alpha."

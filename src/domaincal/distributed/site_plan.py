@@ -228,7 +228,7 @@ def answer_plan(data: Any, plan: SitePlan, *, min_rows: int = MIN_ROWS) -> SiteA
     >>> answer_plan(data, plan).contents()["array"].tolist()
     ['n_rows', 'log_beta', 'curve']
     """
-    site = check_site(data, features="logits" if plan.rows.features == "logits" else None)
+    site = check_site(data, features=plan.rows.features)
     check_min_rows(site, min_rows)
     about = site.about
     # The floor of probabilities is known to the caller; it is compared when files are combined.
@@ -353,10 +353,19 @@ _DIRECTIONS: dict[str, Check] = {
     "directions": array("n_features", "n_directions", low=-LARGEST_VALUE, high=LARGEST_VALUE),
 }
 _MOMENTS: dict[str, Check] = {
-    "profiles": array("n_domains", "n_statistics"),
+    "profiles": array("n_domains", "n_statistics", low=-LARGEST_VALUE, high=LARGEST_VALUE),
     "targets": array("n_domains", low=-500.0, high=500.0),
-    "batch_means": array("n_domains", "n_sizes", "n_statistics"),
-    "batch_covariances": array("n_domains", "n_sizes", "n_statistics", "n_statistics"),
+    "batch_means": array(
+        "n_domains", "n_sizes", "n_statistics", low=-LARGEST_VALUE, high=LARGEST_VALUE
+    ),
+    "batch_covariances": array(
+        "n_domains",
+        "n_sizes",
+        "n_statistics",
+        "n_statistics",
+        low=-(LARGEST_VALUE**2),
+        high=LARGEST_VALUE**2,
+    ),
 }
 _POINTS = array("n_points", low=-500.0, high=500.0, ascending=True)
 _SEARCH: dict[str, Check] = {

@@ -26,7 +26,7 @@ from domaincal.data.fingerprint import fingerprint
 from domaincal.distributed.site_curves import SlopeCurve, site_points
 from domaincal.distributed.site_features import FeatureSums
 from domaincal.distributed.site_file import N_BINS, SUMS, decode_sums, read_site_file
-from domaincal.distributed.site_sums import SiteRows, SiteSums
+from domaincal.distributed.site_sums import FEATURES, SiteRows, SiteSums
 from domaincal.errors import InputError
 from domaincal.io.npy import read_npy_file
 from domaincal.kernels import dispatch
@@ -64,7 +64,7 @@ def summarize_site(
     data: CalibrationData | BlockedRows | Any,
     *,
     shift: float | ArrayLike = 0.0,
-    features: Literal["logits"] | None = None,
+    features: Literal["given", "logits", "none"] = "given",
     min_rows: int = MIN_ROWS,
     search: bool = False,
 ) -> SiteSums:
@@ -78,9 +78,10 @@ def summarize_site(
         Subtracted from the features before they are summed, the same for all sites. With a shift
         near the mean of the features, fits with an intercept stay accurate if the mean is much
         larger than the variation.
-    features : "logits" or None, default None
-        "logits": sum the sorted logits of each row, for MD-TS with ``features="logits"``. None: sum
-        the features of the data, if it has any.
+    features : {"given", "logits", "none"}, default "given"
+        "given": sum the features of the data, if it has any. "logits": sum the sorted logits of
+        each row, for MD-TS with ``features="logits"``. "none": sum neither, for methods without
+        features.
     min_rows : int, default 50
         Domains with fewer rows are refused: sums over few rows tell much about each of them.
     search : bool, default False
@@ -112,15 +113,8 @@ def summarize_site(
     curves = SlopeCurve.from_rows(rows, site_points(fit, used))
     sums = None
     if site.features is not None:
-        width = site.features.shape[1]
-        given = _check_shift(shift, width)
-        if used.any():
-            sums = FeatureSums.from_rows(
-                site.features, site.codes, n, used, shift=given, search=search
-            )
-        else:
-            empty = np.zeros((width, width))
-            sums = FeatureSums(given, np.zeros((len(n), width)), empty, empty.copy())
+        given = _check_shift(shift, site.features.shape[1])
+        sums = FeatureSums.from_rows(site.features, site.codes, n, used, shift=given, search=search)
     return SiteSums(
         site.about, n.astype(np.int64), fit, _confidence_bins(rows), curves.total(),
         curves if search else None, sums,
@@ -144,10 +138,9 @@ def load_shift(text: str) -> float | FloatArray:
     return np.asarray(sums.features.shift + sums.features.moments.sum(axis=0) / n)
 
 
-def check_site(data: Any, *, features: str | None) -> CheckedSite:
+def check_site(data: Any, *, features: str) -> CheckedSite:
     """Checked rows of a site; the features are those of the data, or the sorted logits."""
-    if features is not None:
-        check_option(features, "features", ("logits",))
+    check_option(features, "features", FEATURES)
     source = as_rows(data)
     if not isinstance(source, CalibrationData | BlockedRows):
         raise InputError(
@@ -172,7 +165,7 @@ def check_site(data: Any, *, features: str | None) -> CheckedSite:
     kind, feature_names = "none", None
     if features == "logits":
         kind, x = "logits", SortedLogits(logits)
-    elif source.features is not None:
+    elif features == "given" and source.features is not None:
         kind, feature_names = "given", source.feature_names
         x = check_features(source.features, n_rows=n, needed_by="summarize_site")
         if feature_names is not None:
