@@ -1,6 +1,7 @@
 """Rows on a Dask cluster give the numbers of rows in memory; a cluster that fails says so."""
 
 import gc
+import json
 import logging
 import os
 import re
@@ -10,15 +11,18 @@ import sys
 import threading
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from sklearn.base import clone
 
 import domaincal as dc
 from domaincal._row_arrays import CodedRows, ComputedRows
+from domaincal.cli import main
 from domaincal.data import BlockedRows
 from domaincal.errors import (
     ClusterError,
@@ -507,3 +511,69 @@ def _until(holds):
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_the_blocks_of_the_page_run(client, monkeypatch, capsys):
+    monkeypatch.setattr(distributed, "cluster_client", lambda **options: nullcontext(client))
+    page = (Path(__file__).parents[2] / "docs/clusters.md").read_text()
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "docs/clusters.md", "exec"), {})
+    assert capsys.readouterr().out.splitlines() == ["8 domains", "T = 1.625", "(8,)"]
+
+
+def _ran(arguments):
+    done = CliRunner().invoke(main, [*map(str, arguments)])
+    assert done.exit_code == 0, done.output
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+def test_verbs_on_a_cluster_give_what_they_give_here(client, store, tmp_path):
+    cluster = ["--scheduler", client.scheduler.address]
+    fits = []
+    for name, more in (("here", []), ("there", cluster)):
+        model = tmp_path / f"{name}.safetensors"
+        _ran(["fit", store.path, "-o", model, "--method", "md-ts", "--json", *more])
+        fits.append(dc.load(model))
+    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-9)
+    scores = ["evaluate", store.path, "--methods", "ts,md-ts", "--ood", "domain-3", "--json"]
+    found, expected = (pd.DataFrame(_ran([*scores, *m])["table"]) for m in (cluster, []))
+    np.testing.assert_allclose(found["ece"], expected["ece"], rtol=1e-9)
+
+
+def test_a_verb_starts_and_stops_workers(store, tmp_path):
+    model = tmp_path / "model.safetensors"
+    arguments = ["fit", store.path, "-o", model, "--method", "ts", "--workers", 1]
+    done = CliRunner().invoke(main, [*map(str, arguments)])
+    assert done.exit_code == 0, done.output
+    assert done.stderr == ""
+    assert dc.load(model).temperature_ == pytest.approx(
+        dc.TemperatureScaling().fit(store).temperature_, rel=1e-10
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "status", "said"),
+    [
+        (
+            "store",
+            ["--scheduler", "tcp://127.0.0.1:9"],
+            1,
+            "no Dask scheduler answers at tcp://127",
+        ),
+        ("rows.npz", ["--workers", "2"], 1, "domaincal convert"),
+        ("rows.csv", ["--scheduler", "tcp://127.0.0.1:9"], 1, "domaincal convert"),
+        ("store", ["--scheduler", "tcp://127.0.0.1:9", "--workers", "2"], 2, "choose one of them"),
+    ],
+)
+def test_what_a_verb_cannot_do_is_said(store, tmp_path, monkeypatch, path, options, status, said):
+    monkeypatch.setattr("domaincal.distributed.cluster_connection.CONNECT_TIMEOUT", 0.3)
+    data = store.path
+    if path != "store":
+        data = tmp_path / path
+        dc.write(store.read().select(slice(0, 50)), data)
+    model = tmp_path / "model.safetensors"
+    done = CliRunner().invoke(main, ["fit", str(data), "-o", str(model), *options])
+    assert done.exit_code == status
+    assert said in " ".join(done.stderr.split())
+    assert not model.exists()
