@@ -548,6 +548,7 @@ def test_a_killed_worker_changes_nothing(client, data, tmp_path):
 
 def test_partitions_of_a_killed_worker_are_computed_again(client, data):
     arrays = _arrays(data, 1000)
+    client.wait_for_workers(2, timeout=30)
     rows = distributed.from_dask(arrays["logits"], arrays["labels"], client=client)
     pids = client.run(os.getpid)
     os.kill(next(iter(pids.values())), signal.SIGKILL)
