@@ -104,10 +104,11 @@ def open_rows(
     Examples
     --------
     >>> import tempfile, domaincal as dc
+    >>> from domaincal.io import open_rows
     >>> data, _ = dc.make_multi_domain(n_domains=3, n_rows=100, random_state=0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     dc.write(data, folder + "/scores")
-    ...     with dc.io.open_rows(folder + "/scores") as opened:
+    ...     with open_rows(folder + "/scores") as opened:
     ...         fitted = dc.MultiDomainTemperatureScaling().fit(opened.rows)
     >>> len(fitted.domain_temperatures_)
     3
