@@ -219,7 +219,7 @@ def _opened_store(path: Path, choice: ColumnChoice, *, verify: bool) -> OpenedRo
             raw = RawData(
                 "store", {}, class_names=choice.of_classes() or rows.class_names,
                 feature_names=rows.feature_names, provenance=rows.provenance, ignored=left,
-                sources=sources_of(names),
+                sources=sources_of(names), has_indices=True,
             )  # fmt: skip
             arrays = {name: getattr(rows, name) for name in names.values()}
             return renamed_chunks(path, arrays, names, raw)

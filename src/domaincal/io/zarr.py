@@ -174,7 +174,7 @@ def _raw(group: ZarrGroup, choice: ColumnChoice) -> RawData:
         ".zarr", {}, class_names=choice.of_classes() or names["class_names"],
         feature_names=names["feature_names"], provenance=group.attributes.get("provenance", {}),
         ignored=tuple(sorted(name for name in group.arrays if name not in read)),
-        sources=sources_of(wanted),
+        sources=sources_of(wanted), has_indices=group.is_own,
     )  # fmt: skip
 
 
