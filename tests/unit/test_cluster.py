@@ -507,3 +507,18 @@ def _until(holds):
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def _require_same_arrays(found, expected):
+    for name, values in expected.items():
+        size = np.abs(np.nan_to_num(values.astype(float))).max()
+        np.testing.assert_allclose(found[name], values, rtol=1e-7, atol=1e-9 * size)
+
+
+def test_a_site_can_sum_the_rows_of_a_cluster(rows, memory):
+    sums = distributed.summarize_site(memory, search=True)
+    _require_same_arrays(distributed.summarize_site(rows, search=True).arrays(), sums.arrays())
+    for method in (dc.TemperatureScaling(), dc.MultiDomainTemperatureScaling(head="ridge")):
+        plan = distributed.plan_second_round([sums], method)
+        expected = distributed.answer_plan(memory, plan).arrays()
+        _require_same_arrays(distributed.answer_plan(rows, plan).arrays(), expected)
