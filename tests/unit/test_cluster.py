@@ -338,6 +338,18 @@ def test_a_value_that_is_not_finite_has_its_row_number(client, data, array):
         dc.MultiDomainTemperatureScaling().fit(rows)
 
 
+@pytest.mark.parametrize("suffix", [".zarr", ".parquet"])
+def test_other_files_equal_memory(client, memory, tmp_path, suffix):
+    pytest.importorskip({".zarr": "zarr", ".parquet": "pyarrow"}[suffix])
+    dc.write(memory, tmp_path / f"scores{suffix}")
+    with dc.io.open_rows(tmp_path / f"scores{suffix}") as opened:
+        rows = distributed.on_cluster(opened.rows, client)
+        found = dc.MultiDomainTemperatureScaling(fit_intercept=True).fit(rows)
+    expected = dc.MultiDomainTemperatureScaling(fit_intercept=True).fit(memory)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+    assert found.data_fingerprint_ == expected.data_fingerprint_
+
+
 def _store(path, **arrays):
     given = {"logits": np.random.default_rng(0).normal(size=(40, 3)), **arrays}
     dc.write(dc.CalibrationData(**given), path)
