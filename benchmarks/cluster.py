@@ -18,7 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.streaming import N_DOMAINS, make_store
+from benchmarks.scale.stores import N_DOMAINS, make_store
 
 REPEATS = 5
 

@@ -31,6 +31,7 @@ from domaincal.errors import (
     SubsampleWarning,
     UnseenDomainWarning,
 )
+from domaincal.statistics.normal_equations import sum_normal_equations
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
 import dask.array as da
@@ -136,6 +137,17 @@ def test_dependent_features_keep_the_tolerance(client, data, condition, toleranc
     expected = dc.MultiDomainTemperatureScaling().fit(bad).predict_temperature(bad)
     found = dc.MultiDomainTemperatureScaling().fit(rows).predict_temperature(bad)
     np.testing.assert_allclose(found, expected, rtol=tolerance)
+
+
+def test_float32_products_are_added(rows, memory):
+    codes, part = memory.domain_codes[0], np.arange(7) % 2
+    found = sum_normal_equations(
+        rows.features, rows.domains.codes, part=part, n_parts=2, single=True
+    )
+    expected = sum_normal_equations(memory.features, codes, part=part, n_parts=2)
+    for a, b in zip(found, expected, strict=True):
+        assert a.single
+        np.testing.assert_allclose(a.gram, b.gram, rtol=1e-4, atol=1e-4 * np.abs(b.gram).max())
 
 
 def test_the_search_scores_the_candidates_as_in_memory(rows, memory):
@@ -324,6 +336,18 @@ def test_a_value_that_is_not_finite_has_its_row_number(client, data, array):
     rows = distributed.on_cluster(_blocked(bad), client)
     with pytest.raises(InputError, match=rf"{array} contains NaN \(row 4321, column 2\)"):
         dc.MultiDomainTemperatureScaling().fit(rows)
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".parquet"])
+def test_other_files_equal_memory(client, memory, tmp_path, suffix):
+    pytest.importorskip({".zarr": "zarr", ".parquet": "pyarrow"}[suffix])
+    dc.write(memory, tmp_path / f"scores{suffix}")
+    with dc.io.open_rows(tmp_path / f"scores{suffix}") as opened:
+        rows = distributed.on_cluster(opened.rows, client)
+        found = dc.MultiDomainTemperatureScaling(fit_intercept=True).fit(rows)
+    expected = dc.MultiDomainTemperatureScaling(fit_intercept=True).fit(memory)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+    assert found.data_fingerprint_ == expected.data_fingerprint_
 
 
 def _store(path, **arrays):
