@@ -50,9 +50,10 @@ tests: $(VENV)/.installed
 # Tests whose result can depend on the installed extras: imports, readers of files, verbs, images.
 # A new test of optional packages belongs on this list. The rest would only run a second time.
 BARE := test_archives test_bad_files test_bad_stores test_bad_tables test_bare_install \
-    test_datasets_cifar test_datasets_google_landmarks test_datasets_imagenet_c \
+    test_conversion test_datasets_cifar test_datasets_google_landmarks test_datasets_imagenet_c \
     test_datasets_rxrx1 test_datasets_tables test_datasets_tiny_imagenet test_evaluate \
-    test_image_sets test_inspect test_model_files test_package test_protocols
+    test_image_sets test_inspect test_model_files test_opened_rows test_package \
+    test_protocols test_streaming_faults
 # What is tested is what users get: the wheel, built from the sdist.
 bare: $(VENV)/.installed .venv-bare/.installed
 	rm -rf .dist

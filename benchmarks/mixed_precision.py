@@ -1,9 +1,9 @@
 """``python -m benchmarks.mixed_precision``: normal equations by float32 and by float64 products.
 
 Each cell solves least squares on features of the given condition number, with float64 products and
-with float32 products and refinement, in turns and in one process; ``--fit`` fits MD-TS instead (10
-classes). The ratio is the median over the turns; the error is the largest difference of
-predictions, relative to the largest prediction. Prints a table in Markdown.
+with float32 products and refinement, in turns and in one process. ``--fit`` fits MD-TS instead (10
+classes). The ratio is the median of the turns, the error the largest difference of predictions,
+relative to the largest prediction. Prints a table in Markdown.
 """
 
 import argparse

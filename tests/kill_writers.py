@@ -1,6 +1,6 @@
 """Kill writers with SIGKILL at random moments, and check what they leave.
 
-``python tests/kill_writers.py --times 50`` kills ``write`` (.npz, .parquet, .csv, store),
+``python tests/kill_writers.py --times 50`` kills ``write`` (.npz, .parquet, .csv, .zarr, store),
 ``Store.append``, ``fit -o`` and ``apply -o`` 50 times each. After every kill the output must be
 readable and be the old or the new one. The next writer removes the temporary files.
 """
@@ -252,6 +252,8 @@ def main() -> None:
     names = ["scores.npz", "scores.csv", "scores"]
     if importlib.util.find_spec("pyarrow"):
         names.append("scores.parquet")
+    if importlib.util.find_spec("zarr"):
+        names.append("scores.zarr")
     for name in names:
         print(kill_write(name, options.times, rng), flush=True)
     print(kill_append(options.times, rng), flush=True)

@@ -35,7 +35,7 @@ def test_console_blocks_show_what_the_commands_print(page):
 @pytest.mark.parametrize(
     ("page", "n", "said"),
     [
-        ("files.md", 4, "CalibrationData(3000 rows, 10 classes, 16 features, 6 domains)"),
+        ("files.md", 6, "CalibrationData(3000 rows, 10 classes, 16 features, 6 domains)"),
         ("experiments.md", 3, "oracle"),
         ("methods.md", 4, "pooled_error"),
         ("scores.md", 2, "p_calibrated"),

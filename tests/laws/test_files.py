@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import domaincal as dc
+from domaincal.io import open_rows
 
 HAS_PYARROW = importlib.util.find_spec("pyarrow") is not None
 HAS_ZARR = importlib.util.find_spec("zarr") is not None
@@ -74,6 +75,16 @@ def assert_same(a, b, *, exact=True):
     assert a.class_names == b.class_names
     if exact:
         assert a.provenance == b.provenance
+
+
+@pytest.mark.parametrize("name", EXACT[1:])
+def test_classes_with_numbers_for_names_keep_their_labels(tmp_path, name):
+    """In .npz, where labels are often numbers of such names, they are those names."""
+    data = dc.CalibrationData(np.eye(3), labels=[0, 1, 2], class_names=("2", "1", "0"))
+    dc.write(data, tmp_path / name)
+    assert dc.read(tmp_path / name).labels.tolist() == [0, 1, 2]
+    with open_rows(tmp_path / name) as opened:
+        assert opened.rows.labels[:].tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -162,3 +162,19 @@ def test_names_that_no_csv_can_hold_are_refused(tmp_path, in_blocks):
     with pytest.raises(dc.errors.InputError, match=r"which a \.csv file cannot hold"):
         dc.convert(tmp_path / "scores", tmp_path / "scores.csv")
     assert [p.name for p in Path(tmp_path).iterdir()] == ["scores"]
+
+
+@needs[".parquet"]
+def test_row_groups_of_a_parquet_file_have_a_size(tmp_path, in_blocks, monkeypatch):
+    """Small ones would make the footer long, and large ones the memory of readers."""
+    from pyarrow import parquet
+
+    monkeypatch.setattr("domaincal.io.parquet._GROUP_BYTES", 3000)
+    dc.write(DATA, tmp_path / "scores")
+    for name, source in (("memory", DATA), ("blocks", dc.Store(tmp_path / "scores"))):
+        dc.write(source, tmp_path / f"{name}.parquet")
+        footer = parquet.ParquetFile(tmp_path / f"{name}.parquet").metadata
+        sizes = [footer.row_group(k).num_rows for k in range(footer.num_row_groups)]
+        assert 2 <= len(sizes) <= 5
+        assert max(sizes) <= 60
+        _same(dc.read(tmp_path / f"{name}.parquet", verify=True), DATA)

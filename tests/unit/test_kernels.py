@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 from scipy.special import softmax
 
-from domaincal.kernels import dispatch, numba_bins, numba_kernels, numpy_kernels
+from domaincal.kernels import dispatch, numba_bins, numba_kernels, numba_linear, numpy_kernels
 from domaincal.kernels.bins import bin_index
 
 
@@ -159,7 +159,8 @@ def test_read_only_arrays_do_not_compile_a_second_version():
     z, y, rng = _rows(100, 80, np.float32)
     w, confidence, hit = rng.random(100), rng.random(100), rng.random(100) < 0.5
     edges = np.linspace(0, 1, 11)
-    arrays = (z, y, w, confidence, hit)
+    coef = np.ones(80)
+    arrays = (z, y, w, confidence, hit, coef)
     found, known = [], []
     for writable in (True, False):
         for values in arrays:
@@ -168,8 +169,15 @@ def test_read_only_arrays_do_not_compile_a_second_version():
             dispatch.temperature_sums(z, y, np.ones(1), weight=w, compiled=True),
             *dispatch.top_label(z, np.ones(1), compiled=True),
             dispatch.bin_sums(confidence, hit, edges, weight=w, compiled=True),
+            dispatch.residual_sum(z, w, w, coef=coef, intercept=0.0, centre=coef),
         ))  # fmt: skip
-        kernels = (numba_kernels.wide_sums, numba_kernels.top_label, numba_bins.add_to_bins)
+        moments = np.zeros((80, 80))
+        dispatch.shift_rows(z, coef, y, w, out=np.empty((100, 80), np.float32), moments=moments)
+        found[-1] += (moments,)
+        kernels = (
+            numba_kernels.wide_sums, numba_kernels.top_label, numba_bins.add_to_bins,
+            numba_linear.shift_rows, numba_linear.add_residuals,
+        )  # fmt: skip
         known.append([len(kernel.signatures) for kernel in kernels])
     assert known[0] == known[1]
     for one, other in zip(*found, strict=True):

@@ -1,8 +1,12 @@
 """Rows of any file in blocks: what ``open_rows`` gives is what ``read`` gives."""
 
 import importlib.util
+import json
+import os
 import pickle
 import re
+import subprocess
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +16,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import domaincal as dc
+import domaincal.io
 from domaincal.io import csv_chunks, parquet_table
 from domaincal.io.columns import frame_of
 from domaincal.io.formats import read_rows
@@ -305,3 +310,47 @@ def test_large_files_are_streamed(tmp_path, monkeypatch):
     assert streamed == {"scores.csv", "scores"}
     assert not dc.io.is_streamed(tmp_path / "missing.csv")
     assert not dc.io.is_streamed("-")
+
+
+# Opens files and reads their blocks; prints the MB that each took at most.
+_MEMORY = """
+import json, sys
+from domaincal.io import open_rows
+def peak(kind):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) / 1e3 for line in file if line.startswith(kind))
+def take(path):
+    with open_rows(path) as opened:
+        return sum(len(block) for block in opened.rows.blocks())
+take(sys.argv[1])  # what a process keeps for its next files counts to none
+before, found = peak("VmRSS"), []
+for path in sys.argv[1:]:
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    found.append((take(path), peak("VmHWM") - before))
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.skipif(
+    not os.access("/proc/self/clear_refs", os.W_OK), reason="needs Linux to measure memory"
+)
+@pytest.mark.parametrize("suffix", [".csv", pytest.param(".parquet", marks=needs_pyarrow)])
+def test_memory_does_not_grow_with_the_number_of_rows(tmp_path, suffix):
+    """Once blocks are full: the arrays of the files take 36 and 120 MB."""
+    n_classes, sizes = 50, (90_000, 300_000)
+    paths = [tmp_path / f"{n}{suffix}" for n in sizes]
+    for path, n in zip(paths, sizes, strict=True):
+        if suffix == ".csv":
+            header = ",".join(f"logit_{k}" for k in range(n_classes))
+            path.write_text(f"{header}\n" + ("1," * (n_classes - 1) + "2\n") * n)
+        else:
+            logits = np.broadcast_to(np.float64(1), (n, n_classes))
+            dc.write(dc.CalibrationData(logits), path)
+    done = subprocess.run(
+        [sys.executable, "-c", _MEMORY, *paths], capture_output=True, text=True, check=True
+    )
+    (n_small, small), (n_large, large) = json.loads(done.stdout)
+    assert (n_small, n_large) == sizes
+    assert large < 1.1 * small + 15, (small, large)
+    assert large < 120

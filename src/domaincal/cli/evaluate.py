@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from domaincal.cli.cluster_options import cluster_options
 from domaincal.cli.column_options import column_options
 from domaincal.cli.figure_option import figure_option
 from domaincal.cli.gate_options import GateOptions, fraction
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from domaincal.cli.baseline import Baseline
+    from domaincal.cli.cluster_options import ClusterChoice
     from domaincal.data.column_choice import ColumnChoice
 
 #: Exit status of a failed gate.
@@ -95,6 +97,7 @@ GATE_FAILED = 3
 @figure_option("Draw the ECE of every domain: .png, .svg or .pdf (extra plots).")
 @column_options
 @max_memory_option
+@cluster_options
 @force_option
 @click.option(
     "--markdown", is_flag=True,
@@ -120,6 +123,7 @@ def evaluate(
     figure: Path | None,
     columns: ColumnChoice,
     max_memory: int | None,
+    cluster: ClusterChoice,
     force: bool,
     markdown: bool,
     as_json: bool,
@@ -155,7 +159,9 @@ def evaluate(
                 outputs.enter_context(claimed(path, force=force))
         earlier = gates.read_baseline()
         columns = with_floor_of_fit(columns, models)
-        source = outputs.enter_context(opened_input(data, columns, max_memory=max_memory))
+        source = outputs.enter_context(
+            opened_input(data, columns, max_memory=max_memory, cluster=cluster)
+        )
         rows = described(source)
         require_arrays(source, ood=ood, leave_one_domain_out=leave_one_domain_out, split=split)
         if source.data.domains is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from domaincal.cli.cluster_options import cluster_options
 from domaincal.cli.column_options import column_options
 from domaincal.cli.method_options import METHODS_HELP
 from domaincal.cli.options import (
@@ -21,6 +22,7 @@ from domaincal.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from domaincal.cli.cluster_options import ClusterChoice
     from domaincal.cli.options import InputData
     from domaincal.data.column_choice import ColumnChoice
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 @click.option("--head", help="Head of md-ts: ols, ridge, huber, krr or knn.")
 @column_options
 @max_memory_option
+@cluster_options
 @force_option
 @json_option
 def fit(
@@ -47,6 +50,7 @@ def fit(
     head: str | None,
     columns: ColumnChoice,
     max_memory: int | None,
+    cluster: ClusterChoice,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -87,7 +91,7 @@ def fit(
         raise InputError(f"{output} must end in .safetensors, the format of calibrators.")
     with (
         claimed(output, force=force),
-        opened_input(data, columns, max_memory=max_memory) as source,
+        opened_input(data, columns, max_memory=max_memory, cluster=cluster) as source,
     ):
         rows = described(source)
         source.require("labels", needed_by="fit")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from domaincal._typing import Array
+    from domaincal.cli.cluster_options import ClusterChoice
     from domaincal.data.blocked_rows import AnyRows
     from domaincal.data.column_choice import ColumnChoice
     from domaincal.io.kept_columns import Keep
@@ -162,19 +163,30 @@ def read_input(
 
 @contextmanager
 def opened_input(
-    path: Path, columns: ColumnChoice, *, max_memory: int | None, keep: Keep = "none"
+    path: Path,
+    columns: ColumnChoice,
+    *,
+    max_memory: int | None,
+    keep: Keep = "none",
+    cluster: ClusterChoice | None = None,
 ) -> Iterator[InputData]:
-    """Data file as :func:`read_input` reads it; the rows of a large file are read in blocks."""
+    """Data file as :func:`read_input` reads it; the rows of a large file are read in blocks.
+
+    The workers of a cluster read the rows of a file of any size.
+    """
     from domaincal.cli.console import working
     from domaincal.io import is_streamed, open_rows
 
-    if not is_streamed(path):
+    if cluster:
+        cluster.require_shared_files(path)
+    elif not is_streamed(path):
         yield read_input(path, columns, max_memory=max_memory, keep=keep)
         return
     with ExitStack() as stack:
         with working(f"reading {path}"):
             opened = stack.enter_context(open_rows(path, columns, max_memory=max_memory, keep=keep))
-        yield replace(_input_data(path, columns, opened.rows, opened), kept_parts=opened.kept)
+        rows = stack.enter_context(cluster.placed(opened.rows)) if cluster else opened.rows
+        yield replace(_input_data(path, columns, rows, opened), kept_parts=opened.kept)
 
 
 def _input_data(

@@ -109,7 +109,7 @@ def summarize(
       domaincal site summarize north.npz -o north.safetensors
       domaincal site summarize north.csv -o north.safetensors --domain ward
       domaincal site summarize north.npz --shift mean.npy -o north.safetensors
-      domaincal site summarize north.npz --given plan.safetensors -o n2.safetensors
+      domaincal site summarize north.npz --given plan.safetensors -o n.safetensors
     """
     from domaincal.cli.console import reading
     from domaincal.cli.options import claimed, opened_input

@@ -47,7 +47,7 @@ def cluster_client(scheduler: str | None = None, *, workers: int | None = None) 
         )
     with ExitStack() as stack:
         if workers is not None:
-            stack.enter_context(_quiet_logs())
+            stack.enter_context(quiet_logs())
             scheduler = stack.enter_context(_local_cluster(check_count(workers, "workers")))
         yield stack.enter_context(_connected(str(scheduler)))
 
@@ -88,7 +88,7 @@ def _local_cluster(n_workers: int) -> Iterator[str]:
 
 
 @contextmanager
-def _quiet_logs() -> Iterator[None]:
+def quiet_logs() -> Iterator[None]:
     """Without the messages of Dask about its own processes."""
     logger = logging.getLogger("distributed")
     before = logger.level

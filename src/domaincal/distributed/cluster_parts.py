@@ -16,7 +16,7 @@ import numpy as np
 
 from domaincal._row_arrays import RowArray, RowParts, SelectedRows, replace_rows
 from domaincal._typing import Array, IntArray
-from domaincal.distributed.cluster_waiting import gather
+from domaincal.distributed.cluster_waiting import gather, require_running, thread_counts
 from domaincal.statistics.blas_threads import one_blas_thread
 
 Result = TypeVar("Result")
@@ -168,12 +168,16 @@ class ClusterParts:
 
     def where(self, mask: Array) -> ClusterParts:
         """Parts of the rows of a mask; the arrays of the same rows share them."""
+        require_running(self._client)
         if self._selected is None or self._selected[0] is not mask:
             masks = np.split(mask, self._starts[1:-1])
             counts = np.array([one.sum() for one in masks])
             stops = np.cumsum(counts)
             kept = np.flatnonzero(counts)
-            more = [(masks[k], int(stops[k] - counts[k]), int(stops[-1])) for k in kept]
+            more = [
+                (np.packbits(masks[k]), len(masks[k]), int(stops[k] - counts[k]), int(stops[-1]))
+                for k in kept
+            ]
             futures = self._client.map(
                 _chosen, [self._parts[k] for k in kept], more, key="select", pure=False
             )
@@ -205,7 +209,7 @@ class ClusterParts:
     ) -> Iterator[Result]:
         """Results for blocks of rows, in their order; few are computed ahead of the caller."""
         call = self._send(function, arguments)
-        ahead = _BLOCKS_AHEAD * max(1, sum(self._client.nthreads().values()))
+        ahead = _BLOCKS_AHEAD * max(1, sum(thread_counts(self._client).values()))
         waiting: deque[Any] = deque()
         for part, first, last in zip(self._parts, self._starts, self._starts[1:], strict=False):
             for start in range(int(first), int(last), n_rows):
@@ -239,6 +243,7 @@ class ClusterParts:
 
     def _send(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         """Future of a call. It is a task, and is sent again if its worker dies."""
+        require_running(self._client)
         call = _Call(function, arguments)
         return self._client.submit(_identity, call, key=_key(_identity), priority=_FIRST)
 
@@ -268,9 +273,11 @@ def _run(part: Part, more: tuple[Any, ...], call: _Call) -> Any:
     return call(part, *more)
 
 
-def _chosen(part: Part, more: tuple[Array, int, int]) -> Part:
+def _chosen(part: Part, more: tuple[Array, int, int, int]) -> Part:
     """Task: the rows of a mask over a part."""
-    return Part({name: rows.chosen(*more) for name, rows in part.arrays.items()})
+    packed, n, first, n_rows = more
+    mask = np.unpackbits(packed, count=n).astype(bool)
+    return Part({name: rows.chosen(mask, first, n_rows) for name, rows in part.arrays.items()})
 
 
 def _identity(call: _Call) -> _Call:

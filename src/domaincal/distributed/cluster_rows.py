@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,13 @@ from domaincal._version import __version__
 from domaincal.data import BlockedRows
 from domaincal.data.blocked_rows import RowSource, as_rows
 from domaincal.distributed.cluster_parts import ClusterParts, ClusterRows, Part, part_of
-from domaincal.distributed.cluster_waiting import PATIENCE, address_of, dask_distributed
+from domaincal.distributed.cluster_waiting import (
+    PATIENCE,
+    address_of,
+    dask_distributed,
+    require_running,
+    thread_counts,
+)
 from domaincal.errors import ClusterError, FileFormatError, InputError
 
 #: Parts for each thread of the cluster, so that all threads end at about the same time.
@@ -117,8 +122,7 @@ def check_client(client: Any) -> Any:
         )
     if client.asynchronous:
         raise InputError("client is asynchronous; pass distributed.Client(address).")
-    if client.status != "running":
-        raise ClusterError(f"the client of {address_of(client)} is closed; create it again.")
+    require_running(client)
     return client
 
 
@@ -131,8 +135,7 @@ def workers_of(client: Any) -> dict[str, int]:
             f"the cluster at {address_of(client)} has no worker after {PATIENCE:.0f} seconds; "
             "start workers."
         ) from error
-    found: Mapping[str, int] = client.nthreads()
-    return dict(sorted(found.items()))
+    return dict(sorted(thread_counts(client).items()))
 
 
 def _number_of_parts(rows: BlockedRows, n_threads: int) -> int:

@@ -49,8 +49,7 @@ def _wait(client: Any, futures: list[Any]) -> None:
                 distributed.wait(futures, timeout=_LOOK_EVERY)
             return
         except TimeoutError:
-            if client.status != "running":
-                raise lost_cluster(client) from None
+            require_running(client)
             if client.scheduler_info()["workers"]:
                 last_worker = time.monotonic()
             elif time.monotonic() - last_worker > PATIENCE:
@@ -60,11 +59,27 @@ def _wait(client: Any, futures: list[Any]) -> None:
                 ) from None
 
 
+def require_running(client: Any) -> None:
+    """Raise ClusterError if the client is closed, or has lost its scheduler."""
+    if client.status != "running":
+        raise lost_cluster(client)
+
+
+def thread_counts(client: Any) -> dict[str, int]:
+    """Number of threads of each worker."""
+    require_running(client)
+    try:
+        found: dict[str, int] = client.nthreads()
+    except OSError as error:  # CommClosedError is one
+        raise lost_cluster(client) from error
+    return found
+
+
 def lost_cluster(client: Any) -> ClusterError:
     """The error for a scheduler that has gone away."""
     return ClusterError(
-        f"the connection to the Dask scheduler at {address_of(client)} was lost before the results "
-        "came; nothing was written: start the cluster, and run it again."
+        f"the connection to the Dask scheduler at {address_of(client)} was lost before all results "
+        "came; start the cluster, and run it again."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -79,14 +80,13 @@ def from_dask(
     }  # fmt: skip
     client = check_client(client)
     dask_array = require("dask.array", extra="dask", purpose="from_dask")
-    dask_frame = require("dask.dataframe", extra="dask", purpose="from_dask")
     if isinstance(data, dask_array.Array):
         _refuse(columns, "names columns of a data frame, but data is an array of logits")
         given = {"logits": data, **{k: v for k, v in arrays.items() if v is not None}}
         blocks = _blocks_of_arrays(given, dask_array)
         options: dict[str, Any] = {"class_names": class_names}
         names = list(given)
-    elif isinstance(data, dask_frame.DataFrame):
+    elif _is_data_frame(data):
         columns["features"] = arrays.pop("features")
         _refuse(arrays, "is an array, but data is a data frame; name the column instead")
         blocks, names = [[part] for part in data.to_delayed()], ["frame"]
@@ -98,6 +98,12 @@ def from_dask(
             "for rows in a file, use distributed.on_cluster."
         )
     return _placed(client, names, blocks, options)
+
+
+def _is_data_frame(data: Any) -> bool:
+    """Whether the data are a Dask data frame; whoever has one has imported the module."""
+    module = sys.modules.get("dask.dataframe")
+    return module is not None and isinstance(data, module.DataFrame)
 
 
 def _refuse(arguments: dict[str, Any], reason: str) -> None:

@@ -104,10 +104,11 @@ def open_rows(
     Examples
     --------
     >>> import tempfile, domaincal as dc
+    >>> from domaincal.io import open_rows
     >>> data, _ = dc.make_multi_domain(n_domains=3, n_rows=100, random_state=0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     dc.write(data, folder + "/scores")
-    ...     with dc.io.open_rows(folder + "/scores") as opened:
+    ...     with open_rows(folder + "/scores") as opened:
     ...         fitted = dc.MultiDomainTemperatureScaling().fit(opened.rows)
     >>> len(fitted.domain_temperatures_)
     3
@@ -218,7 +219,7 @@ def _opened_store(path: Path, choice: ColumnChoice, *, verify: bool) -> OpenedRo
             raw = RawData(
                 "store", {}, class_names=choice.of_classes() or rows.class_names,
                 feature_names=rows.feature_names, provenance=rows.provenance, ignored=left,
-                sources=sources_of(names),
+                sources=sources_of(names), has_indices=True,
             )  # fmt: skip
             arrays = {name: getattr(rows, name) for name in names.values()}
             return renamed_chunks(path, arrays, names, raw)

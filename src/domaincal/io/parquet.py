@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from domaincal.io.raw_data import RawData
 
 _KEY = b"domaincal"
 _NAMES = ("class_names", "feature_names")
+# Of a row group: a reader holds pages of all of its columns in memory.
 _GROUP_BYTES = 1 << 26
 
 
@@ -100,20 +101,34 @@ def save_parquet_parts(
     pa = require("pyarrow", extra="parquet", purpose=".parquet")
     with atomic_file(path) as file, ExitStack() as stack:
         writer = schema = None
-        for frame in parts:
-            table = pa.Table.from_pandas(frame, schema, preserve_index=False)
+        for table in _row_groups(pa, parts):
             if writer is None:
                 checksum = _checksum(description, table.column_names, n_rows)
                 content = json.dumps({**description, "sha256": checksum})
-                schema = _with_values(pa, table.schema).with_metadata({_KEY: content.encode()})
+                schema = table.schema.with_metadata({_KEY: content.encode()})
                 # Outputs of networks hardly compress.
                 writer = stack.enter_context(parquet.ParquetWriter(
                     file, schema, compression="none", use_dictionary=False,
                     write_page_checksum=True,
                 ))  # fmt: skip
-            # A reader holds the pages of a row group in memory.
             row_bytes = max(1, table.nbytes // max(table.num_rows, 1))
             writer.write_table(table.cast(schema), max(1, _GROUP_BYTES // row_bytes))
+
+
+def _row_groups(pa: Any, parts: Iterable[pd.DataFrame]) -> Iterator[Any]:
+    """Tables of arrow of about the size of a row group, or larger."""
+    waiting: list[Any] = []
+    schema = None
+    for frame in parts:
+        table = pa.Table.from_pandas(frame, schema, preserve_index=False)
+        if schema is None:
+            schema = _with_values(pa, table.schema).remove_metadata()
+        waiting.append(table.cast(schema))
+        if sum(one.nbytes for one in waiting) >= _GROUP_BYTES:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def _with_values(pa: Any, schema: Any) -> Any:

@@ -55,6 +55,9 @@ class RawData:
         Columns of a table, or the array of a file, that hold each array.
     kept : DataFrame, optional
         Columns that a table of predictions repeats.
+    has_indices : bool, default False
+        Whether labels are indices of classes, in a file that is written from CalibrationData alone.
+        Elsewhere, numbers can be names of classes.
     """
 
     format: str
@@ -65,6 +68,7 @@ class RawData:
     ignored: tuple[str, ...] = ()
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kept: pd.DataFrame | None = None
+    has_indices: bool = False
 
     def peak_bytes(self) -> int:
         """Memory that the arrays, kept columns and :meth:`to_data` take together, at most."""
@@ -106,7 +110,8 @@ class RawData:
             scores, given[scores], self._source(scores), floor, columns=self._columns(scores)
         )
         labels = given.get("labels")
-        if labels is not None and labels.ndim == 1 and logits.ndim == 2:
+        has_vector = labels is not None and labels.ndim == 1 and logits.ndim == 2
+        if labels is not None and has_vector and not self.has_indices:
             labels = label_indices(
                 labels, self._source("labels"), logits.shape[1], self.class_names,
                 is_binary=given[scores].size == len(given[scores]),

@@ -252,10 +252,15 @@ class _Spool:
         """Class of each different label."""
 
         def encode(values: Array) -> CalibrationData:
-            indices = label_indices(
-                self._source.decode("labels", values), self._label("labels"), self._n_classes,
-                self._raw.class_names, is_binary=self._is_binary,
-            )  # fmt: skip
+            indices = self._source.decode("labels", values)
+            if not self._raw.has_indices:
+                indices = label_indices(
+                    indices,
+                    self._label("labels"),
+                    self._n_classes,
+                    self._raw.class_names,
+                    is_binary=self._is_binary,
+                )
             logits = np.broadcast_to(0.0, (len(values), self._n_classes))
             return CalibrationData(logits, labels=indices, class_names=self._raw.class_names)
 

@@ -104,6 +104,7 @@ class StoreSnapshot:
         return RawData(
             "store", {name: self._array(name) for name in self.meta.columns},
             class_names=class_names, feature_names=feature_names, provenance=self.meta.provenance,
+            has_indices=True,
         )  # fmt: skip
 
     def array(self, name: str) -> Array | None:

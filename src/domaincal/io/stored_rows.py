@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import threading
 from bisect import bisect_right
@@ -71,10 +72,14 @@ class _OpenFile:
 
     def __init__(self, number: int, file: BinaryIO) -> None:
         self.number = number
-        self.file = file
+        # Of its handle: in a cycle of objects, a file could end before this object, and would warn
+        # that nobody closed it.
+        self._handle = os.dup(file.fileno())
+        file.close()
+        self.file = cast(BinaryIO, io.FileIO(self._handle, closefd=False))
 
     def __del__(self) -> None:
-        self.file.close()
+        os.close(self._handle)
 
 
 class StoredRows(RowArray):

@@ -127,7 +127,7 @@ def _write(rows: BlockedRows, place: str) -> None:
             name, shape=values.shape, chunks=(size, *values.shape[1:]), dtype=dtype,
             # A checksum of each chunk: 4 bytes. Outputs of networks hardly compress.
             compressors=[zarr.codecs.Crc32cCodec()],
-            fill_value=np.nan if dtype.kind == "f" else 0,
+            fill_value=_fill_value(dtype),
             # A chunk that is missing is an error, not one of fill values.
             config={"write_empty_chunks": True},
         )  # fmt: skip
@@ -143,6 +143,13 @@ def _write(rows: BlockedRows, place: str) -> None:
         "provenance": dict(rows.provenance),
     }  # fmt: skip
     group.attrs.update({KEY: attributes})
+
+
+def _fill_value(dtype: np.dtype[Any]) -> Any:
+    """A value that no row has: numbers are finite, indices are at least 0."""
+    if dtype.kind == "f":
+        return np.nan
+    return -1 if dtype.kind == "i" else np.iinfo(dtype).max
 
 
 def _listed(values: CodedRows, array: str) -> list[Any]:
@@ -167,7 +174,7 @@ def _raw(group: ZarrGroup, choice: ColumnChoice) -> RawData:
         ".zarr", {}, class_names=choice.of_classes() or names["class_names"],
         feature_names=names["feature_names"], provenance=group.attributes.get("provenance", {}),
         ignored=tuple(sorted(name for name in group.arrays if name not in read)),
-        sources=sources_of(wanted),
+        sources=sources_of(wanted), has_indices=group.is_own,
     )  # fmt: skip
 
 

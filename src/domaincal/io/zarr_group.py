@@ -106,16 +106,11 @@ class ZarrGroup:
     def rows(self, array: str, codes: IntArray | None = None) -> ZarrRows:
         """An array that is read in ranges of rows; all of its chunks must be there."""
         values = self.arrays[array]
-        kind = np.dtype(values.dtype).kind
-        with decoding(self.label(array), DAMAGED):
-            there, expected = values.nchunks_initialized, values.nchunks
         # Other writers leave chunks out that hold nothing but the fill value, such as label 0.
-        if there < expected and (self.is_own or kind not in "iub"):
-            raise FileFormatError(
-                f"{self.label(array)} lacks {expected - there} of its {expected} chunks; {_CURE} "
-                "(with write_empty_chunks=True, if its writer left them out)."
-            )
-        return ZarrRows(values, self.label(array), codes)
+        is_complete = self.is_own or np.dtype(values.dtype).kind not in "iub"
+        rows = ZarrRows(values, self.label(array), codes, is_complete=is_complete)
+        rows.require_chunks()
+        return rows
 
     def require_equal_lengths(self, names: Sequence[str]) -> None:
         """Refuse arrays of different lengths, or without any dimension."""
@@ -176,9 +171,13 @@ class ZarrRows(RowArray):
         Name of the array in errors.
     codes : array, optional
         Number of the name for each code in the array.
+    is_complete : bool, default True
+        Whether a missing chunk is an error.
     """
 
-    def __init__(self, values: Any, label: str, codes: IntArray | None = None) -> None:
+    def __init__(
+        self, values: Any, label: str, codes: IntArray | None = None, *, is_complete: bool = True
+    ) -> None:
         dtype = np.dtype(values.dtype)
         wide = dtype.kind == "f" and dtype.itemsize > 8
         native = np.dtype(np.float64) if wide else dtype.newbyteorder("=")
@@ -187,6 +186,7 @@ class ZarrRows(RowArray):
         self._values = values
         self._label = label
         self._codes = codes
+        self._is_complete = is_complete
         self._chunk_rows = max(1, int(values.chunks[0]))
         self._thread = threading.local()
 
@@ -209,6 +209,18 @@ class ZarrRows(RowArray):
             low = high
         return out if self._codes is None else self._numbered(out)
 
+    def require_chunks(self) -> None:
+        """Refuse an array of which a chunk is missing: zarr would return the fill value."""
+        if not self._is_complete:
+            return
+        with decoding(self._label, DAMAGED):
+            there, expected = self._values.nchunks_initialized, self._values.nchunks
+        if there < expected:
+            raise FileFormatError(
+                f"{self._label} lacks {expected - there} of its {expected} chunks; {_CURE} "
+                "(with write_empty_chunks=True, if its writer left them out)."
+            )
+
     def _chunk(self, number: int) -> Array:
         """Rows of a chunk, and of the chunks with other columns of the same rows."""
         kept = getattr(self._thread, "chunk", None)
@@ -217,6 +229,9 @@ class ZarrRows(RowArray):
         first = number * self._chunk_rows
         with decoding(self._label, DAMAGED):
             found = np.asarray(self._values[first : min(first + self._chunk_rows, len(self))])
+        fill = self._values.fill_value
+        if found.size and (found.flat[0] == fill or found.flat[0] != found.flat[0]):
+            self.require_chunks()  # one could have been removed since
         self._thread.chunk = number, found
         return found
 
