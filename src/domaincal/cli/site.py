@@ -175,7 +175,7 @@ def combine(
     \b
     Examples:
       domaincal site combine *.safetensors -o model.safetensors
-      domaincal site combine *.safetensors -o m.safetensors --method md-ts:target=log
+      domaincal site combine *.safetensors -o m.safetensors --method batch
       domaincal site combine *.safetensors --plan plan.safetensors --method ts
     """
     from domaincal.cli.console import working
