@@ -50,8 +50,8 @@ MAX_REFINEMENTS = 5
 #: condition number of the features is larger, for which these steps were rarely enough.
 SINGLE_TOLERANCE = 1e-12
 LARGEST_SINGLE_CONDITION = 3e3
-# The condition number of few rows is larger than that of all: about six times for two rows of normal
-# features for each feature. One row in fewer than 8 is too large a part of all rows.
+# The condition number of few rows is larger than that of all: about six times, for two rows of
+# normal features for each feature. One row in fewer than 8 is too large a part of all rows.
 _SAMPLED_PER_FEATURE = 2
 _SAMPLED_FACTOR = 10.0
 _SMALLEST_STEP = 8
