@@ -31,6 +31,7 @@ from domaincal.errors import (
     SubsampleWarning,
     UnseenDomainWarning,
 )
+from domaincal.statistics.blocks import thread_count
 from domaincal.statistics.normal_equations import sum_normal_equations
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
@@ -163,6 +164,10 @@ def test_samples_are_those_of_the_store(rows, store):
     with pytest.warns(SubsampleWarning, match="140 of 6300 rows"):
         expected = clone(method).fit(store)
     np.testing.assert_array_equal(found.head_.rows, expected.head_.rows)
+
+
+def test_workers_have_one_thread(client):
+    assert set(client.run(thread_count).values()) == {1}
 
 
 def test_rows_are_read_from_their_workers(rows, memory):
@@ -509,7 +514,9 @@ def test_verbs_on_a_cluster_give_what_they_give_here(client, store, tmp_path):
 def test_a_verb_starts_and_stops_workers(store, tmp_path):
     model = tmp_path / "model.safetensors"
     arguments = ["fit", store.path, "-o", model, "--method", "ts", "--workers", 1]
+    environment = dict(os.environ)
     done = CliRunner().invoke(main, [*map(str, arguments)])
+    assert dict(os.environ) == environment  # Dask sets OMP_NUM_THREADS for its workers
     assert done.exit_code == 0, done.output
     assert done.stderr == ""
     assert dc.load(model).temperature_ == pytest.approx(
