@@ -197,4 +197,6 @@ def test_the_help_shows_the_number_of_the_library():
     assert _MIN_ROWS == MIN_ROWS
     assert f"[default: {MIN_ROWS}; " in run("summarize", "--help").stdout.replace("\n", " ")
     listed = run("--help").stdout
+    for shown in (listed, run("summarize", "--help").stdout, run("combine", "--help").stdout):
+        assert max(map(len, shown.splitlines())) <= 80
     assert listed.index("summarize  ") < listed.index("combine  ")

@@ -598,3 +598,18 @@ def test_a_task_that_kills_each_worker_is_an_error(client, data, tmp_path):
             dc.TemperatureScaling().fit(rows)
     finally:
         client.run_on_scheduler(allow, 3)
+
+
+def _require_same_arrays(found, expected):
+    for name, values in expected.items():
+        size = np.abs(np.nan_to_num(values.astype(float))).max()
+        np.testing.assert_allclose(found[name], values, rtol=1e-7, atol=1e-9 * size)
+
+
+def test_a_site_can_sum_the_rows_of_a_cluster(rows, memory):
+    sums = distributed.summarize_site(memory, search=True)
+    _require_same_arrays(distributed.summarize_site(rows, search=True).arrays(), sums.arrays())
+    for method in (dc.TemperatureScaling(), dc.MultiDomainTemperatureScaling(head="ridge")):
+        plan = distributed.plan_second_round([sums], method)
+        expected = distributed.answer_plan(memory, plan).arrays()
+        _require_same_arrays(distributed.answer_plan(rows, plan).arrays(), expected)

@@ -4,12 +4,14 @@ import functools
 import re
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import domaincal as dc
+from domaincal.calibrators.batch.batch_training import BATCHES, TrainingBatches, fit_batch_map
 from domaincal.distributed import (
     answer_plan,
     combine_sites,
@@ -17,12 +19,14 @@ from domaincal.distributed import (
     plan_second_round,
     summarize_site,
 )
+from domaincal.distributed.site_batches import BatchMoments, fit_batches
 from domaincal.distributed.site_curves import SlopeCurve
 from domaincal.distributed.site_features import FeatureSums
 from domaincal.distributed.site_merge import merge_sites
 from domaincal.distributed.site_sums import MEANINGS
 from domaincal.errors import BoundaryWarning, InputError, SmallDomainWarning
 from domaincal.statistics import blocks, normal_equations
+from domaincal.statistics.domain_folds import similar_domain_folds
 
 MdTs = dc.MultiDomainTemperatureScaling
 ONE_ROUND = {
@@ -167,6 +171,37 @@ def test_batches_are_close_to_those_of_a_fit_to_pooled_rows(with_features):
     # The domains decide what is drawn, not the sites that they are in.
     other = two_rounds(split(known, 1), dc.BatchTemperatureScaling())
     np.testing.assert_allclose(temperatures(other, new), temperatures(found, new), rtol=1e-9)
+
+
+def test_moments_of_batches_give_the_map_of_these_batches():
+    """The same batches, once row by row and once as moments: only three numbers are estimates."""
+    random, n_domains, log_pooled = np.random.default_rng(0), 12, 0.2
+    log_t = random.normal(0.2, 0.4, n_domains)
+    targets = log_t + random.normal(0, 0.05, n_domains)
+    effects = np.outer(log_t, random.normal(size=11)) + 0.05 * random.normal(size=(n_domains, 11))
+    batches, means, covariances = [], [], []
+    for size, count in BATCHES.items():
+        noise = random.normal(size=(n_domains, count, 11)) / np.sqrt(size)
+        found = effects[:, None] + noise
+        batches.append(
+            TrainingBatches(size, found.reshape(-1, 11), np.repeat(np.arange(n_domains), count))
+        )
+        means.append(found.mean(axis=1))
+        covariances.append(np.stack([np.cov(one.T, bias=True) for one in found]))
+    moments = BatchMoments(effects, targets, np.stack(means, 1), np.stack(covariances, 1))
+    expected, table = fit_batch_map(
+        batches, targets=targets, log_temperatures=log_t, log_pooled=log_pooled,
+        folds=similar_domain_folds(effects),
+    )  # fmt: skip
+    sums = SimpleNamespace(fit=SimpleNamespace(temperature=np.exp(log_t)))
+    found, found_table = fit_batches(sums, np.ones(n_domains, bool), moments, log_pooled)
+    for name in ("sizes", "mean", "scale", "log_pooled", "low", "high"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9)
+    np.testing.assert_allclose(found.coef, expected.coef, atol=1e-9 * np.abs(expected.coef).max())
+    np.testing.assert_allclose(found.error, expected.error, rtol=0.1)
+    np.testing.assert_allclose(found.reach, expected.reach, rtol=0.25)
+    assert list(found_table) == list(table)
+    np.testing.assert_allclose(found_table["pooled_error"], table["pooled_error"])
 
 
 def test_batches_of_few_domains_get_the_pooled_temperature_in_one_round():

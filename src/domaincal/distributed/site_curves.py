@@ -9,6 +9,7 @@ import numpy as np
 from scipy.interpolate import KroghInterpolator
 from scipy.optimize import brentq
 
+from domaincal._row_arrays import row_range, sum_over_parts
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import non_finite_logits_error
 from domaincal.errors import InputError
@@ -65,25 +66,7 @@ class SlopeCurve:
     @classmethod
     def from_rows(cls, rows: LabelledRows, log_beta: FloatArray) -> SlopeCurve:
         """Sums of each domain at all points, in one pass over the rows."""
-        betas = np.exp(log_beta)
-        domain = np.zeros(len(rows.labels), np.int64) if rows.domain is None else rows.domain
-        out = np.zeros((rows.n_domains, len(betas), len(COLUMNS)))
-
-        def block_sums(block: slice) -> tuple[IntArray, FloatArray]:
-            z, y = rows.logits[block], rows.labels[block]
-            present, codes = np.unique(domain[block], return_inverse=True)
-            sums = [
-                dispatch.temperature_sums(
-                    z, y, beta, domain=codes, n_domains=len(present), compiled=rows.compiled
-                )[:, _FIRST : _FIRST + len(COLUMNS)]
-                for beta in betas[:, None]
-            ]
-            return present, np.stack(sums, axis=1)
-
-        row_bytes = max(rows.logits.shape[1] * rows.logits.itemsize, _SMALLEST_ROW)
-        with Workers() as workers, np.errstate(over="ignore", invalid="ignore"):
-            for present, found in workers.map(block_sums, row_blocks(len(rows.labels), row_bytes)):
-                out[present] += found
+        out = sum_over_parts(_sums_at, rows, np.exp(log_beta))
         if not np.isfinite(out).all():
             raise non_finite_logits_error(rows.logits)
         return cls(log_beta, out)
@@ -133,6 +116,30 @@ class SlopeCurve:
         near = np.argsort(np.abs(self.log_beta - u), kind="stable")[:_N_POINTS]
         values = self.sums[near, column]
         return float(KroghInterpolator(self.log_beta[near], values)(u))
+
+
+def _sums_at(rows: LabelledRows, betas: FloatArray) -> FloatArray:
+    """Sums of each domain over the rows that this process reads; they may be NaN or infinite."""
+    domain = np.zeros(len(rows.labels), np.int64) if rows.domain is None else rows.domain
+    out = np.zeros((rows.n_domains, len(betas), len(COLUMNS)))
+
+    def block_sums(block: slice) -> tuple[IntArray, FloatArray]:
+        z, y = rows.logits[block], rows.labels[block]
+        present, codes = np.unique(domain[block], return_inverse=True)
+        sums = [
+            dispatch.temperature_sums(
+                z, y, beta, domain=codes, n_domains=len(present), compiled=rows.compiled
+            )[:, _FIRST : _FIRST + len(COLUMNS)]
+            for beta in betas[:, None]
+        ]
+        return present, np.stack(sums, axis=1)
+
+    row_bytes = max(rows.logits.shape[1] * rows.logits.itemsize, _SMALLEST_ROW)
+    with Workers() as workers, np.errstate(over="ignore", invalid="ignore"):
+        blocks = row_blocks(row_range(rows.logits), row_bytes)
+        for present, found in workers.map(block_sums, blocks):
+            out[present] += found
+    return out
 
 
 def add_curves(curves: Sequence[SlopeCurve]) -> SlopeCurve:

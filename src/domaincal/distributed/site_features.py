@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from domaincal._row_arrays import ComputedRows, is_row_array
+from domaincal._row_arrays import MappedRows, is_row_array, row_range, sum_over_parts
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
 from domaincal.errors import InputError
@@ -55,9 +55,7 @@ class FeatureSums:
         part = np.where(used, 0, -1)
         share = 1.0 / np.maximum(n_rows, 1.0)
         weight = (
-            cast(FloatArray, ComputedRows(
-                codes.shape, np.float64, lambda start, stop: share[codes[start:stop]]
-            ))
+            cast(FloatArray, MappedRows(codes.shape, np.float64, share.__getitem__, codes))
             if is_row_array(codes)
             else share[codes]
         )  # fmt: skip
@@ -67,7 +65,7 @@ class FeatureSums:
         )
         return cls(
             shift, each_row.moments, each_row.gram, each_domain.gram,
-            _domain_grams(features, codes, used, shift) if search else None,
+            _finite_grams(features, codes, used, shift) if search else None,
         )  # fmt: skip
 
     def __add__(self, other: FeatureSums) -> FeatureSums:
@@ -154,10 +152,20 @@ def unpacked(lower: FloatArray) -> FloatArray:
     return matrix
 
 
-def _domain_grams(
+def _finite_grams(
     features: FeatureMatrix, codes: IntArray, used: Array, shift: FloatArray
 ) -> FloatArray:
     """Lower triangles of the sums of ``x x'`` of each used domain, in one pass over the rows."""
+    sums = sum_over_parts(_domain_grams, features, codes, used, shift)
+    if not np.isfinite(sums).all():
+        raise non_finite_features_error(features)
+    return sums
+
+
+def _domain_grams(
+    features: FeatureMatrix, codes: IntArray, used: Array, shift: FloatArray
+) -> FloatArray:
+    """The same for the rows that this process reads; sums may be NaN or infinite."""
     n_features = features.shape[1]
     lower = np.tril_indices(n_features)
     sums = np.zeros((len(used), packed_size(n_features)))
@@ -165,12 +173,10 @@ def _domain_grams(
     def read(block: slice) -> tuple[Array, IntArray]:
         return features[block], codes[block]
 
-    for rows, domain in read_ahead(read, feature_blocks(*features.shape)):
+    for rows, domain in read_ahead(read, feature_blocks(row_range(features), n_features)):
         x = rows - shift  # in float64
         for k in np.unique(domain):
             if used[k]:
                 own = x[domain == k]
                 sums[k] += (own.T @ own)[lower]
-    if not np.isfinite(sums).all():
-        raise non_finite_features_error(features)
     return sums

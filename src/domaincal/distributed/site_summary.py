@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from domaincal._row_arrays import row_range, sum_over_parts
 from domaincal._typing import Array, ArrayLike, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import (
     check_features,
@@ -221,7 +222,15 @@ def _check_shift(shift: Any, n_features: int) -> FloatArray:
 def _confidence_bins(rows: LabelledRows) -> DomainBins:
     """Rows, confidences and hits of each domain in bins of the confidence before calibration."""
     edges = bin_edges(np.zeros(1), N_BINS, "uniform")
-    total = DomainBins.empty(edges, rows.n_domains)
+    weight, confidence, hits = sum_over_parts(_bin_sums, rows)
+    few = weight < _COUNTED_FROM
+    middle = (edges[:-1] + edges[1:]) / 2
+    return DomainBins(edges, weight, np.where(few, weight * middle, confidence), hits)
+
+
+def _bin_sums(rows: LabelledRows) -> FloatArray:
+    """Sums of rows, confidence and hits over the rows that this process reads."""
+    out = np.zeros((3, rows.n_domains, N_BINS))
     domain = rows.domain
     assert domain is not None
 
@@ -233,11 +242,10 @@ def _confidence_bins(rows: LabelledRows) -> DomainBins:
             confidence, predicted == y, codes, len(present), n_bins=N_BINS
         )
 
-    width = rows.logits.shape[1] * rows.logits.itemsize
+    row_bytes = max(rows.logits.shape[1] * rows.logits.itemsize, 16)
     with Workers() as workers:
-        for present, found in workers.map(block_bins, row_blocks(len(rows.logits), max(width, 16))):
-            total.add(found, present)
-    few = total.weight < _COUNTED_FROM
-    middle = (edges[:-1] + edges[1:]) / 2
-    confidence = np.where(few, total.weight * middle, total.confidence)
-    return DomainBins(edges, total.weight, confidence, total.hits)
+        for present, found in workers.map(
+            block_bins, row_blocks(row_range(rows.logits), row_bytes)
+        ):
+            out[:, present] += np.stack([found.weight, found.confidence, found.hits])
+    return out
