@@ -32,6 +32,7 @@ N_DOMAINS = 9
 @pytest.fixture
 def any_size(monkeypatch):
     """Float32 products, of few rows, for inputs of any size."""
+    monkeypatch.setattr(linear, "_SMALLEST_STEP", np.inf)  # no look at few rows first
     monkeypatch.setattr(normal_equations, "COMPILED_FROM", 0)
     monkeypatch.setattr(dispatch, "COMPILED_FROM", 0)
     monkeypatch.setattr(single_products, "PRODUCT_ROWS", 500)
@@ -137,6 +138,29 @@ def test_a_large_condition_number_alone_is_enough_for_float64(any_size, precisio
     found = linear.solve_linear(problem, 0.0)
     assert precisions == ["single", "double"]
     np.testing.assert_array_equal(found.coef, solve_double(problem).coef)
+
+
+@pytest.mark.parametrize(
+    ("condition", "alpha", "seen"),
+    [(1e3, 0.0, ["single"]), (1e5, 0.0, ["double"]), (1e5, 10.0, ["single"])],
+)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_few_rows_spare_sums_that_would_be_repeated(
+    condition, alpha, seen, intercept, any_size, precisions, monkeypatch
+):
+    monkeypatch.setattr(linear, "_SMALLEST_STEP", 8)
+    problem = make_problem(condition, intercept=intercept, n=2000)
+    found = linear.solve_linear(problem, alpha)
+    assert precisions == seen
+    assert_same_predictions(found, solve_double(problem, alpha), problem)
+
+
+def test_values_that_are_not_finite_are_reported_by_all_rows(any_size, monkeypatch):
+    monkeypatch.setattr(linear, "_SMALLEST_STEP", 8)
+    problem = make_problem(10.0)
+    problem.features[0, 3] = np.nan  # a row of the sample
+    with pytest.raises(InputError, match=r"features contains NaN \(row 0, column 3\)"):
+        linear.solve_linear(problem, 0.0)
 
 
 @pytest.mark.parametrize("rank", [19, 10])

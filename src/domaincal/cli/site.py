@@ -109,7 +109,7 @@ def summarize(
       domaincal site summarize north.npz -o north.safetensors
       domaincal site summarize north.csv -o north.safetensors --domain ward
       domaincal site summarize north.npz --shift mean.npy -o north.safetensors
-      domaincal site summarize north.npz --given plan.safetensors -o n2.safetensors
+      domaincal site summarize north.npz --given plan.safetensors -o n.safetensors
     """
     from domaincal.cli.console import reading
     from domaincal.cli.options import claimed, opened_input
@@ -175,7 +175,7 @@ def combine(
     \b
     Examples:
       domaincal site combine *.safetensors -o model.safetensors
-      domaincal site combine *.safetensors -o m.safetensors --method md-ts:target=log
+      domaincal site combine *.safetensors -o m.safetensors --method batch
       domaincal site combine *.safetensors --plan plan.safetensors --method ts
     """
     from domaincal.cli.console import working

@@ -50,6 +50,11 @@ MAX_REFINEMENTS = 5
 #: condition number of the features is larger, for which these steps were rarely enough.
 SINGLE_TOLERANCE = 1e-12
 LARGEST_SINGLE_CONDITION = 3e3
+# The condition number of few rows is larger than that of all: about six times for two rows of normal
+# features for each feature. One row in fewer than 8 is too large a part of all rows.
+_SAMPLED_PER_FEATURE = 2
+_SAMPLED_FACTOR = 10.0
+_SMALLEST_STEP = 8
 # A step of refinement multiplies the error by a factor which is estimated by the ratio of the last
 # two changes, but not below this: directions of slow convergence may show late.
 _LEAST_RATIO = 1e-3
@@ -147,7 +152,7 @@ def _sum_and_solve(
             fit_intercept=problem.fit_intercept, single=single,
         )  # fmt: skip
 
-    equations = sums(single=single_pays(problem.features))
+    equations = sums(single=single_pays(problem.features) and _may_converge(problem, alpha))
     total = _sum(equations)
     if total.single:
         solution = _solve_single(problem, alpha, total, weight)
@@ -157,6 +162,23 @@ def _sum_and_solve(
         equations = sums(single=False)
         total = _sum(equations)
     return _solve(problem, alpha, total, weight), equations
+
+
+def _may_converge(problem: HeadProblem, alpha: float) -> bool:
+    """Whether float32 products may suffice, judged by few rows.
+
+    Where they do not, the sums are repeated in float64: their time would be lost.
+    """
+    n_rows, n_features = problem.features.shape
+    every = n_rows // (_SAMPLED_PER_FEATURE * n_features)
+    if every < _SMALLEST_STEP:
+        return True
+    some = np.asarray(problem.features[::every], np.float64)
+    shift = some.mean(axis=0) if problem.fit_intercept else np.zeros(n_features)
+    sums = NormalEquations.from_rows(some, np.zeros(len(some), np.int64), 1, shift=shift)
+    solver = LeastSquares(sums, fit_intercept=problem.fit_intercept)
+    condition = solver.condition(alpha=alpha / every)
+    return condition <= _SAMPLED_FACTOR * LARGEST_SINGLE_CONDITION
 
 
 def _solve(
