@@ -1,17 +1,8 @@
-"""Rows on a Dask cluster give the numbers of rows in memory; a cluster that fails says so."""
+"""Rows on a Dask cluster give the numbers of rows in memory."""
 
-import gc
 import json
-import logging
-import os
 import re
-import signal
-import subprocess
-import sys
-import threading
-import time
-import warnings
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -21,25 +12,27 @@ from click.testing import CliRunner
 from sklearn.base import clone
 
 import domaincal as dc
-from domaincal._row_arrays import CodedRows, ComputedRows
 from domaincal.cli import main
-from domaincal.data import BlockedRows
 from domaincal.errors import (
-    ClusterError,
-    FileFormatError,
     InputError,
     SubsampleWarning,
     UnseenDomainWarning,
 )
+from domaincal.statistics.blocks import thread_count
 from domaincal.statistics.normal_equations import sum_normal_equations
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
 import dask.array as da
 import dask.dataframe as dd
-from distributed import LocalCluster
 
+from clusters import (
+    blocked_rows,
+    dask_arrays,
+    shuffled_rows,  # noqa: F401  (a fixture)
+    three_shards,  # noqa: F401  (a fixture)
+    two_workers,  # noqa: F401  (a fixture)
+)
 from domaincal import distributed
-from domaincal.distributed import cluster_rows, cluster_waiting
 
 METHODS = {
     "ts": dc.TemperatureScaling(),
@@ -53,32 +46,6 @@ METHODS = {
 
 
 @pytest.fixture(scope="module")
-def client():
-    """A cluster of two processes; parts are so small that each worker has several."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_rows, "PART_BYTES", 1 << 17)
-        with distributed.cluster_client(workers=2) as client:
-            yield client
-
-
-@pytest.fixture(scope="module")
-def data():
-    rows, _ = dc.make_multi_domain(n_domains=7, n_rows=900, random_state=3)
-    return rows.select(np.random.default_rng(3).permutation(len(rows)))
-
-
-@pytest.fixture(scope="module")
-def store(data, tmp_path_factory):
-    """Three shards; the last has only some of the domains."""
-    store = dc.Store(tmp_path_factory.mktemp("cluster") / "scores")
-    last = np.flatnonzero(data.domain_codes[0] < 4)[-500:]
-    first = np.setdiff1d(np.arange(len(data)), last)
-    for part in (first[:1234], first[1234:], last):
-        store.append(data.select(part))
-    return store
-
-
-@pytest.fixture(scope="module")
 def memory(store):
     return store.read()
 
@@ -86,19 +53,6 @@ def memory(store):
 @pytest.fixture(scope="module")
 def rows(store, client):
     return distributed.on_cluster(store, client)
-
-
-def _blocked(data, read=None):
-    """Blocked rows of data in memory; ``read(start, stop)`` returns the logits."""
-    codes, names = data.domain_codes
-
-    def of(values):
-        return ComputedRows(values.shape, values.dtype, lambda start, stop: values[start:stop])
-
-    logits = of(data.logits)
-    if read is not None:
-        logits = ComputedRows(data.logits.shape, data.logits.dtype, read)
-    return BlockedRows(logits, of(data.labels), of(data.features), CodedRows(of(codes), names))
 
 
 def _same_scores(found, expected):
@@ -133,7 +87,7 @@ def test_dependent_features_keep_the_tolerance(client, data, condition, toleranc
     u, _, v = np.linalg.svd(data.features.astype(np.float64), full_matrices=False)
     features = (u * np.logspace(0, -np.log10(condition), u.shape[1])) @ v
     bad = dc.CalibrationData(data.logits, data.labels, features, data.domains)
-    rows = distributed.on_cluster(_blocked(bad), client)
+    rows = distributed.on_cluster(blocked_rows(bad), client)
     expected = dc.MultiDomainTemperatureScaling().fit(bad).predict_temperature(bad)
     found = dc.MultiDomainTemperatureScaling().fit(rows).predict_temperature(bad)
     np.testing.assert_allclose(found, expected, rtol=tolerance)
@@ -163,6 +117,10 @@ def test_samples_are_those_of_the_store(rows, store):
     with pytest.warns(SubsampleWarning, match="140 of 6300 rows"):
         expected = clone(method).fit(store)
     np.testing.assert_array_equal(found.head_.rows, expected.head_.rows)
+
+
+def test_workers_have_one_thread(client):
+    assert set(client.run(thread_count).values()) == {1}
 
 
 def test_rows_are_read_from_their_workers(rows, memory):
@@ -226,13 +184,8 @@ def test_a_warning_of_the_workers_comes_once(rows, memory, use):
     assert len(caught) == 1
 
 
-def _arrays(data, chunks):
-    names = ("logits", "labels", "features", "domains")
-    return {name: da.from_array(getattr(data, name), chunks=chunks) for name in names}
-
-
 def test_dask_arrays_equal_memory(client, data):
-    arrays = _arrays(data, 2000)
+    arrays = dask_arrays(data, 2000)
     arrays["logits"] = da.from_array(data.logits, chunks=(1100, 4))
     arrays["labels"] = da.from_array(data.labels, chunks=777)
     logits = arrays.pop("logits")
@@ -247,7 +200,7 @@ def test_dask_arrays_equal_memory(client, data):
 
 
 def test_chunks_of_unknown_length_are_counted(client, data):
-    arrays = _arrays(data, 2000)
+    arrays = dask_arrays(data, 2000)
     kept = data.labels != 3
     logits, labels = (
         arrays[name][da.from_array(kept, chunks=2000)] for name in ("logits", "labels")
@@ -294,7 +247,7 @@ def test_a_partition_with_an_error_is_named(client, frame, data):
     columns = {"logits": "z_*", "label": "truth", "domain": "site", "features": ["age"]}
     with pytest.raises(InputError, match=r"partition 2 .*'age' has no value in row 980"):
         distributed.from_dask(given, **columns, client=client)
-    arrays = _arrays(data, 2000)
+    arrays = dask_arrays(data, 2000)
     labels = arrays["labels"] + (arrays["labels"] == 9) * (da.arange(6300, chunks=2000) >= 6000)
     with pytest.raises(InputError, match=r"partition 3 .* contains 10, outside the classes"):
         distributed.from_dask(arrays["logits"], labels, client=client)
@@ -328,16 +281,6 @@ def test_arguments_of_on_cluster_are_checked(client, rows, data, store):
         distributed.on_cluster(store)
 
 
-@pytest.mark.parametrize("array", ["logits", "features"])
-def test_a_value_that_is_not_finite_has_its_row_number(client, data, array):
-    values = {"logits": np.array(data.logits), "features": np.array(data.features)}
-    values[array][[4321, 6001], 2] = np.nan
-    bad = dc.CalibrationData(**values, labels=data.labels, domains=data.domains)
-    rows = distributed.on_cluster(_blocked(bad), client)
-    with pytest.raises(InputError, match=rf"{array} contains NaN \(row 4321, column 2\)"):
-        dc.MultiDomainTemperatureScaling().fit(rows)
-
-
 @pytest.mark.parametrize("suffix", [".zarr", ".parquet"])
 def test_other_files_equal_memory(client, memory, tmp_path, suffix):
     pytest.importorskip({".zarr": "zarr", ".parquet": "pyarrow"}[suffix])
@@ -348,134 +291,6 @@ def test_other_files_equal_memory(client, memory, tmp_path, suffix):
     expected = dc.MultiDomainTemperatureScaling(fit_intercept=True).fit(memory)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
     assert found.data_fingerprint_ == expected.data_fingerprint_
-
-
-def _store(path, **arrays):
-    given = {"logits": np.random.default_rng(0).normal(size=(40, 3)), **arrays}
-    dc.write(dc.CalibrationData(**given), path)
-    return dc.Store(path)
-
-
-def test_errors_of_the_workers_come_as_they_are(client, tmp_path):
-    store = _store(tmp_path / "a", labels=np.arange(40) % 3)
-    path = store.path / "part-00000" / "labels.npy"
-    labels = np.load(path)
-    labels[7] = 3
-    np.save(path, labels)
-    rows = distributed.on_cluster(store, client)
-    with pytest.raises(InputError, match="contains 3, outside the classes"):
-        dc.TemperatureScaling().fit(rows)
-    np.save(path, labels % 3)
-    with pytest.raises(FileFormatError, match=r"labels\.npy was changed while it was read"):
-        dc.TemperatureScaling().fit(rows)
-
-
-def test_files_that_workers_see_otherwise_are_an_error(client, tmp_path):
-    store = _store(tmp_path / "a", labels=np.arange(40) % 3)
-    rows = store.rows()
-    (store.path / "part-00000" / "labels.npy").unlink()
-    with pytest.raises(ClusterError, match=r"does not see the rows .*labels\.npy.* shared file"):
-        distributed.on_cluster(rows, client)
-
-
-def test_another_version_on_the_workers_is_an_error():
-    with pytest.raises(ClusterError, match=r"workers have domaincal 0\.0\.1, and this process"):
-        cluster_rows.check_versions({dc.__version__, "0.0.1"})
-
-
-def test_a_scheduler_that_is_not_there_is_an_error(monkeypatch):
-    monkeypatch.setattr("domaincal.distributed.cluster_connection.CONNECT_TIMEOUT", 0.3)
-    for address in ("tcp://127.0.0.1:9", "nowhere"):
-        with (
-            pytest.raises(ClusterError, match=rf"no Dask scheduler answers at {address} \("),
-            distributed.cluster_client(address),
-        ):
-            pass
-    with (
-        pytest.raises(InputError, match="pass the address of a scheduler, or workers"),
-        distributed.cluster_client(),
-    ):
-        pass
-
-
-@contextmanager
-def _small_cluster():
-    """A cluster of one worker in this process, which starts at once."""
-    # Dask leaves sockets open.
-    with warnings.catch_warnings(action="ignore", category=ResourceWarning):
-        cluster = LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-        )  # fmt: skip
-        try:
-            yield cluster
-        finally:
-            cluster.close(timeout=2)
-            del cluster
-            gc.collect()
-
-
-# A scheduler and its worker in one process, which dies at once when it is killed.
-_SCHEDULER = """
-import sys
-from distributed import LocalCluster
-cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp",
-                       dashboard_address="127.0.0.1:0")
-print(cluster.scheduler_address, flush=True)
-sys.stdin.read()
-"""
-
-
-def test_a_scheduler_that_goes_away_is_an_error(data, tmp_path):
-    def read(start, stop):
-        if (folder / "armed").exists():
-            (folder / "reached").touch()
-            time.sleep(60)
-        return logits[start:stop]
-
-    def kill():
-        _until((folder / "reached").exists)
-        process.kill()
-
-    folder, logits = tmp_path, data.logits
-    with subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", _SCHEDULER],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    ) as process:  # fmt: skip
-        address = process.stdout.readline().strip()
-        with distributed.cluster_client(address) as client:
-            rows = distributed.on_cluster(_blocked(data, read), client)
-            (folder / "armed").touch()
-            threading.Thread(target=kill).start()
-            lost = rf"scheduler at {re.escape(address)} was lost before all"
-            with pytest.raises(ClusterError, match=lost):
-                dc.TemperatureScaling().fit(rows)
-            with pytest.raises(ClusterError, match=lost):
-                dc.TemperatureScaling().fit(rows)
-
-
-def test_a_cluster_without_workers_is_an_error(data, monkeypatch):
-    monkeypatch.setattr(cluster_waiting, "_LOOK_EVERY", 0.1)
-    with (
-        _small_cluster() as small_cluster,
-        distributed.cluster_client(small_cluster.scheduler_address) as client,
-    ):
-        rows = distributed.on_cluster(_blocked(data), client)
-        monkeypatch.setattr(cluster_waiting, "PATIENCE", 0.5)
-        monkeypatch.setattr(cluster_rows, "PATIENCE", 0.5)
-        small_cluster.scale(0)
-        _until(lambda: not client.scheduler_info()["workers"])
-        with pytest.raises(ClusterError, match="has had no worker for"):
-            dc.TemperatureScaling().fit(rows)
-        with pytest.raises(ClusterError, match="has no worker after"):
-            distributed.on_cluster(_blocked(data), client)
-
-
-def _until(holds):
-    end = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_the_blocks_of_the_page_run(client, monkeypatch, capsys):
@@ -504,93 +319,6 @@ def test_verbs_on_a_cluster_give_what_they_give_here(client, store, tmp_path):
     scores = ["evaluate", store.path, "--methods", "ts,md-ts", "--ood", "domain-3", "--json"]
     found, expected = (pd.DataFrame(_ran([*scores, *m])["table"]) for m in (cluster, []))
     np.testing.assert_allclose(found["ece"], expected["ece"], rtol=1e-9)
-
-
-def test_a_verb_starts_and_stops_workers(store, tmp_path):
-    model = tmp_path / "model.safetensors"
-    arguments = ["fit", store.path, "-o", model, "--method", "ts", "--workers", 1]
-    done = CliRunner().invoke(main, [*map(str, arguments)])
-    assert done.exit_code == 0, done.output
-    assert done.stderr == ""
-    assert dc.load(model).temperature_ == pytest.approx(
-        dc.TemperatureScaling().fit(store).temperature_, rel=1e-10
-    )
-
-
-@pytest.mark.parametrize(
-    ("path", "options", "status", "said"),
-    [
-        (
-            "store",
-            ["--scheduler", "tcp://127.0.0.1:9"],
-            1,
-            "no Dask scheduler answers at tcp://127",
-        ),
-        ("rows.npz", ["--workers", "2"], 1, "domaincal convert"),
-        ("rows.csv", ["--scheduler", "tcp://127.0.0.1:9"], 1, "domaincal convert"),
-        ("store", ["--scheduler", "tcp://127.0.0.1:9", "--workers", "2"], 2, "choose one of them"),
-    ],
-)
-def test_what_a_verb_cannot_do_is_said(store, tmp_path, monkeypatch, path, options, status, said):
-    monkeypatch.setattr("domaincal.distributed.cluster_connection.CONNECT_TIMEOUT", 0.3)
-    data = store.path
-    if path != "store":
-        data = tmp_path / path
-        dc.write(store.read().select(slice(0, 50)), data)
-    model = tmp_path / "model.safetensors"
-    done = CliRunner().invoke(main, ["fit", str(data), "-o", str(model), *options])
-    assert done.exit_code == status
-    assert said in " ".join(done.stderr.split())
-    assert not model.exists()
-
-
-# Last, because workers that are started again import everything again.
-
-
-def _dies(data, folder, times=1):
-    """Rows whose worker is killed at the third reading of row 4000, as often as ``times``."""
-
-    def read(start, stop):
-        if start <= 4000 < stop:
-            with open(folder / "readings", "ab") as file:
-                file.write(b".")
-            if 3 <= os.path.getsize(folder / "readings") < 3 + times:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return logits[start:stop]
-
-    logits = data.logits
-    return _blocked(data, read)
-
-
-def test_a_killed_worker_changes_nothing(client, data, tmp_path):
-    expected = dc.MultiDomainTemperatureScaling().fit(data).predict_temperature(data)
-    rows = distributed.on_cluster(_dies(data, tmp_path), client)
-    fitted = dc.MultiDomainTemperatureScaling().fit(rows)
-    assert (tmp_path / "readings").stat().st_size > 4
-    np.testing.assert_allclose(fitted.predict_temperature(data), expected, rtol=1e-10)
-
-
-def test_partitions_of_a_killed_worker_are_computed_again(client, data):
-    arrays = _arrays(data, 1000)
-    client.wait_for_workers(2, timeout=30)
-    rows = distributed.from_dask(arrays["logits"], arrays["labels"], client=client)
-    pids = client.run(os.getpid)
-    os.kill(next(iter(pids.values())), signal.SIGKILL)
-    found = dc.TemperatureScaling().fit(rows).temperature_
-    assert found == pytest.approx(dc.TemperatureScaling().fit(data).temperature_, rel=1e-10)
-
-
-def test_a_task_that_kills_each_worker_is_an_error(client, data, tmp_path):
-    def allow(n, dask_scheduler=None):
-        dask_scheduler.allowed_failures = n
-
-    rows = distributed.on_cluster(_dies(data, tmp_path, times=99), client)
-    client.run_on_scheduler(allow, 0)
-    try:
-        with pytest.raises(ClusterError, match="died again and again in the same task"):
-            dc.TemperatureScaling().fit(rows)
-    finally:
-        client.run_on_scheduler(allow, 3)
 
 
 def _require_same_arrays(found, expected):

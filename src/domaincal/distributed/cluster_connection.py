@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from domaincal._optional import require
 from domaincal._validation import check_count
 from domaincal.distributed.cluster_waiting import dask_distributed
 from domaincal.errors import ClusterError, InputError
 
 #: Seconds to wait for a scheduler.
 CONNECT_TIMEOUT = 10.0
+# Dask lets workers return freed memory at once. Then each block that is read would get new pages
+# from the system, and a pass over logits took twice as long: the allocator keeps blocks instead.
+_ALLOCATION = {"MALLOC_MMAP_THRESHOLD_": 1 << 26}
+_BEFORE_START = "distributed.nanny.pre-spawn-environ"
+# The workers are the threads.
+_THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 
 
 @contextmanager
@@ -72,19 +80,44 @@ def _connected(scheduler: str) -> Iterator[Any]:
 @contextmanager
 def _local_cluster(n_workers: int) -> Iterator[str]:
     """Address of a cluster of processes on this machine."""
-    distributed = dask_distributed()
+    distributed, dask = dask_distributed(), require("dask", extra="dask", purpose="a Dask cluster")
     # Blocks bound the memory of a worker. Dask's own limit counts file pages that the system can
     # drop at any time, and would stop workers for them.
-    cluster = distributed.LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, memory_limit=0,
-        dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
-    )  # fmt: skip
+    before_start = {**dask.config.get(_BEFORE_START, {}), **_ALLOCATION}
+    environment = _KeptEnvironment({*before_start, "PYTHONHASHSEED", "__DASK_PARENT_PID"})
+    with environment, dask.config.set({_BEFORE_START: before_start}):
+        cluster = distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=True, memory_limit=0,
+            dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
+            env={f"{name}_NUM_THREADS": "1" for name in _THREADS},
+        )  # fmt: skip
     try:
         yield cluster.scheduler_address
     finally:
-        with warnings.catch_warnings():
+        with environment, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of processes that end while they are asked to
             cluster.close(timeout=CONNECT_TIMEOUT)
+
+
+class _KeptEnvironment:
+    """Restore variables that Dask sets for its workers in this process, too.
+
+    ``OMP_NUM_THREADS=1`` would limit the threads of later fits here. Dask sets them again when it
+    restarts a worker: the context is entered at the start of a cluster, and at its end.
+    """
+
+    def __init__(self, names: set[str]) -> None:
+        self._values = {name: os.environ.get(name) for name in names}
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        for name, value in self._values.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @contextmanager
