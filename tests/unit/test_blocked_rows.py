@@ -97,6 +97,16 @@ def test_large_logits_start_from_the_same_sample(tmp_path, monkeypatch):
     )
 
 
+def test_a_value_of_the_sample_that_is_not_finite_is_named(tmp_path):
+    data, _ = dc.make_multi_domain(n_domains=2, n_rows=20_000, n_classes=10, random_state=1)
+    row = int(dispatch.sampled_rows(20_000, 40_000, n_classes=10, every=8)[0])
+    logits = data.logits.copy()
+    logits[row, 3] = np.nan
+    dc.write(dc.CalibrationData(logits, data.labels, domains=data.domains), tmp_path / "bad")
+    with pytest.raises(InputError, match=rf"logits contains NaN \(row {row}, column 3\)"):
+        dc.DomainTemperatureScaling().fit(dc.Store(tmp_path / "bad"))
+
+
 def test_ridge_search_scores_the_candidates_as_in_memory(store):
     memory = store.read()
     expected = clone(METHODS["ridge"]).fit(memory).head_search_

@@ -43,10 +43,11 @@ def look_like_probabilities(logits: Array) -> bool:
 
 
 def _all_sum_to_one(logits: Array, tolerance: float) -> bool:
+    """Whether the rows that this process reads sum to one, without the first rows of all."""
     rows = row_range(logits)
+    others = range(max(rows.start, _FIRST_ROWS), rows.stop, _BLOCK)
     return all(
-        _sum_to_one(logits[start : min(start + _BLOCK, rows.stop)], tolerance)
-        for start in rows[::_BLOCK]
+        _sum_to_one(logits[start : min(start + _BLOCK, rows.stop)], tolerance) for start in others
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -94,8 +93,7 @@ def _local_cluster(n_workers: int) -> Iterator[str]:
     try:
         yield cluster.scheduler_address
     finally:
-        with environment, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of processes that end while they are asked to
+        with environment:
             cluster.close(timeout=CONNECT_TIMEOUT)
 
 

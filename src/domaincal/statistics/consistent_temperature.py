@@ -52,21 +52,24 @@ def consistent_log_temperatures(
     f_low, f_high = excess(low), excess(high)
     # Regula falsi that halves the value of an end that stays twice (Illinois).
     stayed = np.zeros(n_domains)
+    # A root that is found stays: rounding would decide the next steps, which other domains need.
+    found, root = np.zeros(n_domains, bool), np.asarray(start, np.float64)
     for _ in range(_ITERATIONS):
         with np.errstate(divide="ignore", invalid="ignore"):
             middle = (low * f_high - high * f_low) / (f_high - f_low)
         inside = (middle > low) & (middle < high)
-        middle = np.where(inside, middle, (low + high) / 2)
-        f = excess(middle)
+        middle = np.where(found, root, np.where(inside, middle, (low + high) / 2))
+        f, root = excess(middle), middle
         positive = f > 0  # the root is above
         f_high = np.where(positive & (stayed > 0), f_high / 2, f_high)
         f_low = np.where(~positive & (stayed < 0), f_low / 2, f_low)
         low, f_low = np.where(positive, middle, low), np.where(positive, f, f_low)
         high, f_high = np.where(positive, high, middle), np.where(positive, f_high, f)
         stayed = np.where(positive, 1.0, -1.0)
-        if (np.minimum(high - low, np.abs(f)) < _TOLERANCE).all():
+        found |= np.minimum(high - low, np.abs(f)) < _TOLERANCE
+        if found.all():
             break
-    return np.asarray(middle)
+    return root
 
 
 def _value_sums(

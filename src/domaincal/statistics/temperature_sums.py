@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -24,6 +24,8 @@ _SAMPLES = (512, 64, 8)
 _WORTH_WHILE = 64
 _ENOUGH = 4096
 _SAMPLE_TOLERANCE = 1e-3
+# Largest size of the logits of a sample that is kept in memory.
+_SAMPLE_BYTES = 1 << 26
 # Blocks that are read have at most BLOCK_BYTES / _SMALLEST_ROW rows.
 _SMALLEST_ROW = 16
 
@@ -102,6 +104,8 @@ class LabelledRows:
     domain: Array | None = None
     n_domains: int = 1
     weight: Array | None = None
+    # Number of logits by which the kernels are chosen; by default that of these rows.
+    n_logits: int | None = None
 
     @property
     def row_parts(self) -> RowParts | None:
@@ -111,7 +115,8 @@ class LabelledRows:
     @property
     def compiled(self) -> bool:
         """Whether the compiled kernels are used."""
-        return dispatch.use_compiled(self.logits.size) and not on_device(self.logits)
+        n_logits = self.logits.size if self.n_logits is None else self.n_logits
+        return dispatch.use_compiled(n_logits) and not on_device(self.logits)
 
     def sums(
         self,
@@ -211,10 +216,33 @@ class LabelledRows:
         self, workers: Workers, *, every: int = 1
     ) -> Callable[[FloatArray], TemperatureSums]:
         """Function ``evaluate`` of :func:`solve_temperature`, for one in ``every`` rows."""
+        few = self.sample(every) if every > 1 else None
+        if few is not None:
+            # Errors name rows of these rows, not of the sample.
+            return lambda beta: self._checked(few._sum_blocks(beta, False, 1, workers))
         if not on_device(self.logits):
             return partial(self.sums, every=every, workers=workers)
         some = self if every == 1 else self.select(slice(None, None, every))
         return lambda beta: self._checked(some._sums_on_device(beta))
+
+    def sample(self, every: int) -> LabelledRows | None:
+        """One in ``every`` rows in memory, if they are few rows of a file; otherwise None.
+
+        Every step of a fit would read them again, in many small parts.
+        """
+        if not is_row_array(self.logits) or self.row_parts is not None:
+            return None
+        n, row_bytes = len(self.logits), self.logits.shape[1] * self.logits.itemsize
+        if n // every * row_bytes > _SAMPLE_BYTES:
+            return None
+        numbers = [
+            dispatch.sampled_rows(
+                block.start, block.stop, n_classes=self.logits.shape[1], every=every
+            )
+            for block in row_blocks(n, 8)
+        ]
+        # The kernels of all rows: those of few rows would round in another way.
+        return replace(self.select(np.concatenate(numbers)), n_logits=self.logits.size)
 
     def select(self, rows: Any) -> LabelledRows:
         """Some of the rows, in memory."""
