@@ -63,8 +63,8 @@ and at {100 * share[False]:.0f}% of the rate of one that is. Time grows linearly
 with the domains. A second thread helps the fits little on this machine, and the scores not at all.
 
 All numbers are of `python -m benchmarks.scale OUT --page docs/results/scale.md` on a machine with
-2 cores and 24 GB of memory; each step runs in a process of its own, whose memory includes about 250
-MB of Python and its packages. MD-TS has its default parameters; "T_k" is the first of its
+2 cores and 24 GB of memory; each step runs in a process of its own, whose memory includes about 350
+MB of Python, its packages and compiled code, as with 10,000 rows. MD-TS has its default parameters; "T_k" is the first of its
 steps, "score" is `score_table`, and "fit batch" fits `BatchTemperatureScaling`."""
 
 
