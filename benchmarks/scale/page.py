@@ -64,8 +64,9 @@ with the domains. A second thread helps the fits little on this machine, and the
 
 All numbers are of `python -m benchmarks.scale OUT --page docs/results/scale.md` on a machine with
 2 cores and 24 GB of memory; each step runs in a process of its own, whose memory includes about 350
-MB of Python, its packages and compiled code, as with 10,000 rows. MD-TS has its default parameters; "T_k" is the first of its
-steps, "score" is `score_table`, and "fit batch" fits `BatchTemperatureScaling`."""
+MB of Python, its packages and compiled code, as with 10,000 rows. MD-TS has its default parameters;
+"T_k" is the first of its steps, "score" is `score_table`, and "fit batch" fits
+`BatchTemperatureScaling`."""
 
 
 def _size(large: pd.DataFrame) -> str:
