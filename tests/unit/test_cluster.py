@@ -34,6 +34,9 @@ from clusters import (
 )
 from domaincal import distributed
 
+# Processes that end give warnings of Dask in its own threads, where an error would stop its loop.
+pytestmark = pytest.mark.filterwarnings("default")
+
 METHODS = {
     "ts": dc.TemperatureScaling(),
     "log": dc.MultiDomainTemperatureScaling(

@@ -37,6 +37,9 @@ from clusters import (
 from domaincal import distributed
 from domaincal.distributed import cluster_rows, cluster_waiting
 
+# Processes that end give warnings of Dask in its own threads, where an error would stop its loop.
+pytestmark = pytest.mark.filterwarnings("default")
+
 
 @pytest.mark.parametrize("array", ["logits", "features"])
 def test_a_value_that_is_not_finite_has_its_row_number(client, data, array):

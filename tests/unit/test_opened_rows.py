@@ -352,5 +352,6 @@ def test_memory_does_not_grow_with_the_number_of_rows(tmp_path, suffix):
     )
     (n_small, small), (n_large, large) = json.loads(done.stdout)
     assert (n_small, n_large) == sizes
-    assert large < 1.1 * small + 15, (small, large)
+    # Allocators keep up to 32 MB more, from run to run; all rows of the large file would take 84.
+    assert large < 1.1 * small + 32, (small, large)
     assert large < 120
