@@ -16,6 +16,7 @@ from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import non_finite_logits_error
 from domaincal.kernels import dispatch, torch_kernels
 from domaincal.statistics.blocks import Workers, row_blocks
+from domaincal.statistics.domain_counts import present_domains
 from domaincal.statistics.temperature_solver import TemperatureFit, solve_temperature
 
 # A fit on a sample (one in 512, 64 or 8 rows) gives the start of the next. A sample is used from
@@ -197,15 +198,10 @@ class LabelledRows:
         )
 
     def _present_domains(self, domain: Array | None) -> tuple[Any, Array | None, int]:
-        """Domains to sum in a block, the code of each row among them, and their number.
-
-        Where a block has fewer rows than there are domains, only those in the block: the sums of
-        all domains would be larger than the block.
-        """
-        if domain is None or len(domain) >= self.n_domains:
-            return slice(None), domain, self.n_domains
-        present, codes = np.unique(domain, return_inverse=True)
-        return present, codes, len(present)
+        """:func:`present_domains` of a block; all rows are one domain if there are none."""
+        if domain is None:
+            return slice(None), None, self.n_domains
+        return present_domains(domain, self.n_domains)
 
     def _checked(self, sums: TemperatureSums) -> TemperatureSums:
         if not all(np.isfinite(getattr(sums, f.name)).all() for f in fields(sums)):
