@@ -68,10 +68,16 @@ def assert_same(found, expected, tolerance=1e-8, where=""):
         assert found == expected, where
 
 
-@pytest.mark.parametrize("method", ["ts", "batch", "histogram", "auto"])
+@pytest.mark.parametrize("method", ["ts", "batch", "histogram"])
 def test_fit(method, folder, both, tmp_path):
-    options = [] if method == "auto" else ["--method", method]
-    memory, blocks = both("fit", folder / "scores", "-o", tmp_path / "m.safetensors", *options)
+    options = ["-o", tmp_path / "m.safetensors", "--method", method]
+    memory, blocks = both("fit", folder / "scores", *options)
+    assert_same(blocks, memory)
+
+
+def test_fit_chooses_the_same_method(both, tmp_path):
+    dc.write(dc.split_domains(DATA, "domain-[4-9]")[0], tmp_path / "few")
+    memory, blocks = both("fit", tmp_path / "few", "-o", tmp_path / "m.safetensors")
     assert_same(blocks, memory)
 
 

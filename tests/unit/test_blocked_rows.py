@@ -210,7 +210,7 @@ SAME_AS_IN_MEMORY = {
     "cpcs": dc.CPCS(),
     "dac": dc.DAC(),
     "vector": dc.VectorScaling(),
-    "auto": dc.AutoCalibration(),
+    "auto": dc.AutoCalibration([dc.MultiDomainTemperatureScaling()]),
     "auto of batches": dc.AutoCalibration(batch_size=50),
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,8 +15,11 @@ from domaincal._row_arrays import sum_over_parts
 from domaincal._typing import Array
 from domaincal._warnings import handle_warnings, warn_caller
 from domaincal.data import BlockedRows, CalibrationData
+from domaincal.statistics.blas_threads import one_blas_thread
+from domaincal.statistics.blocks import Workers, row_blocks
 
 Result = TypeVar("Result")
+Part = TypeVar("Part")
 
 
 @dataclass(eq=False)
@@ -93,29 +98,43 @@ def _on_block(
         return function(rows.read(start, stop)), noted
 
 
-def sum_blocks(rows: BlockedRows, function: Callable[..., Result], *arguments: Any) -> Result:
-    """Sum of ``function(blocks, *arguments)``, where the function sums over an iterator of blocks.
+def sum_blocks(
+    rows: BlockedRows,
+    of_block: Callable[[CalibrationData], Part],
+    add_up: Callable[[Iterator[Part]], Result],
+) -> Result:
+    """``add_up`` of the results of ``of_block`` for the blocks of rows, in their order.
 
-    For rows in several places, the function is called in each of them, and the results are added.
-    A warning of several blocks is issued once.
+    Worker threads compute the results; only a few of them exist at a time. For rows in several
+    places, this happens in each of them, and the results of ``add_up`` are added. A warning of
+    several blocks is issued once.
     """
-    found = sum_over_parts(_sum_with_warnings, rows, function, *arguments)
-    found[1].issue()
-    result: Result = found[0]
-    return result
+    total, noted = sum_over_parts(_sum_with_warnings, rows, of_block, add_up)
+    noted.issue()
+    found: Result = total
+    return found
 
 
-def _sum_with_warnings(rows: BlockedRows, function: Callable[..., Any], *arguments: Any) -> Any:
+def _sum_with_warnings(
+    rows: BlockedRows,
+    of_block: Callable[[CalibrationData], Part],
+    add_up: Callable[[Iterator[Part]], Any],
+) -> Any:
     """List of the result for the rows that this process reads, and of the warnings."""
-    noted = BlockWarnings()
+    noted = []
 
-    def blocks() -> Iterator[CalibrationData]:
-        for block in rows.blocks():
-            noted.start_block()
-            yield block
+    def compute(block: slice) -> tuple[Part, BlockWarnings]:
+        return _on_block(rows, of_block, block.start, block.stop)
 
-    with handle_warnings(noted.note):
-        return [function(blocks(), *arguments), noted]
+    def results(found: Iterator[tuple[Part, BlockWarnings]]) -> Iterator[Part]:
+        for result, of_one in found:
+            noted.append(of_one)
+            yield result
+
+    blocks = row_blocks(rows.row_range, rows.row_bytes)
+    with one_blas_thread(), Workers() as workers:
+        total = add_up(results(workers.map(compute, blocks)))
+    return [total, reduce(add, noted)]
 
 
 def predict_blocks(rows: BlockedRows, predict: Callable[[CalibrationData], Any]) -> Array:

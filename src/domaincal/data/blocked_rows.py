@@ -148,10 +148,15 @@ class BlockedRows:
         """Numbers of the rows that can be read."""
         return row_range(self.logits)
 
+    @property
+    def row_bytes(self) -> int:
+        """Size of a row of logits and features; at least 16, for what else belongs to a row."""
+        features = 0 if self.features is None else self.features.row_bytes
+        return max(self.logits.row_bytes + features, 16)
+
     def rows_of_block(self) -> int:
         """Number of rows that take 16 MiB of logits and features."""
-        width = self.logits.row_bytes + (0 if self.features is None else self.features.row_bytes)
-        return max(1, BLOCK_BYTES // max(width, 16))
+        return max(1, BLOCK_BYTES // self.row_bytes)
 
     def read(self, start: int, stop: int) -> CalibrationData:
         """Rows from ``start`` to ``stop``, in memory."""

@@ -3,7 +3,7 @@
 # Short signatures in help(): annotations stay text.
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -44,6 +44,7 @@ from domaincal.calibrators.batch.batch_training import (
 )
 from domaincal.calibrators.batch.blocked_batches import (
     BlockStatistics,
+    add_statistics,
     lookup,
     lookup_for_all,
     ordered_features,
@@ -60,7 +61,6 @@ from domaincal.calibrators.inputs import TrainingRows, check_same_classes
 from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.blocked_rows import domain_names_of
 from domaincal.errors import SmallDomainWarning
-from domaincal.statistics.batch_sums import BatchSums
 from domaincal.statistics.consistent_temperature import consistent_log_temperatures
 from domaincal.statistics.domain_folds import similar_domain_folds
 
@@ -298,27 +298,26 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
         if self._single_rows:
             return self
         names = domain_names_of(rows)
-        sums = sum_blocks(rows, self._sum_statistics, names)
+        sums = sum_blocks(rows, self._block_statistics, partial(add_statistics, names=names))
         found = self.batch_predictions(sums.statistics(), sums.n)
         temperatures = np.exp(found.log_temperature)
         if rows.domains is None:  # all rows are one batch
             return lookup_for_all(self, float(temperatures[0]))
         return lookup(self, names, temperatures, self.temperature_)
 
-    def _sum_statistics(self, blocks: Iterator[CalibrationData], names: Array) -> BatchSums:
-        """Sums of the statistics of each batch."""
+    def _block_statistics(self, block: CalibrationData) -> BlockStatistics:
+        """Sums of the statistics of the batches of a block."""
         directions = self.feature_directions_
-        sums = BlockStatistics(names, beta=1.0 / self.temperature_, directions=directions)
-        for block in blocks:
-            check_logits(block.logits, n_classes=self.n_classes_)
-            check_same_classes(self.class_names_, block.class_names)
-            x = None
-            if directions is not None:
-                x = self._prediction_features(ordered_features(self, block), len(block))
-                check_finite_features(x)
-            check_finite_logits(block.logits)
-            sums.add(block, x)
-        return sums.sums()
+        check_logits(block.logits, n_classes=self.n_classes_)
+        check_same_classes(self.class_names_, block.class_names)
+        x = None
+        if directions is not None:
+            x = self._prediction_features(ordered_features(self, block), len(block))
+            check_finite_features(x)
+        check_finite_logits(block.logits)
+        return BlockStatistics.from_rows(
+            block, x, beta=1.0 / self.temperature_, directions=directions
+        )
 
     def _batch_temperatures(
         self, logits: Array, features: ArrayLike | None, codes: IntArray, n_batches: int

@@ -6,6 +6,9 @@ pass predicts the rows of each block at the temperature of their batch.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
 from typing import cast
 
 import numpy as np
@@ -29,41 +32,36 @@ from domaincal.statistics.domain_counts import domain_counts
 GROUP_BYTES = 1 << 30
 
 
+@dataclass(frozen=True, eq=False)
 class BlockStatistics:
-    """Sums of the statistics of batches, to which blocks of rows are added.
+    """Sums of the statistics of the batches of a block, with their names."""
 
-    Parameters
-    ----------
-    names : array
-        Names of the domains, each of which is a batch; ``"all"`` for rows without domains.
-    beta : float
-        One over the pooled temperature.
-    directions : FeatureDirections or None
-    """
+    names: Array
+    sums: BatchSums
 
-    def __init__(self, names: Array, *, beta: float, directions: FeatureDirections | None) -> None:
-        self._n = len(names)
-        self._number = {name: k for k, name in enumerate(names.tolist())}
-        self._beta = beta
-        self._directions = directions
-        self._sums: BatchSums | None = None
-
-    def add(self, block: CalibrationData, features: Array | None) -> None:
-        """Add the rows of a block, with the features in the order of the fit."""
+    @classmethod
+    def from_rows(
+        cls,
+        block: CalibrationData,
+        features: Array | None,
+        *,
+        beta: float,
+        directions: FeatureDirections | None,
+    ) -> BlockStatistics:
+        """Sums of a block, with the features in the order of the fit."""
         codes, names = block.domain_codes
-        present = np.array([self._number[name] for name in names.tolist()])
-        values = row_values(
-            block.logits, features, slice(None), beta=self._beta, directions=self._directions
-        )
-        found = values.sums(codes, len(names))
-        if self._sums is None:
-            self._sums = found.zeros(self._n)
-        self._sums.add(found, present)
+        values = row_values(block.logits, features, slice(None), beta=beta, directions=directions)
+        return cls(names, values.sums(codes, len(names)))
 
-    def sums(self) -> BatchSums:
-        """Sums over the rows that were added."""
-        assert self._sums is not None
-        return self._sums
+
+def add_statistics(blocks: Iterator[BlockStatistics], *, names: Array) -> BatchSums:
+    """Sums of all batches, which have these names."""
+    number = {name: k for k, name in enumerate(names.tolist())}
+    first = next(blocks)
+    total = first.sums.zeros(len(names))
+    for block in chain([first], blocks):
+        total.add(block.sums, np.array([number[name] for name in block.names.tolist()]))
+    return total
 
 
 def ordered_features(calibrator: Calibrator, block: CalibrationData) -> Array | None:
@@ -78,14 +76,13 @@ def table_of_batches(calibrator: TemperatureCalibrator, rows: BlockedRows) -> Ca
     names = domain_names_of(rows)
     codes = None if rows.domains is None else cast(Array, rows.domains.codes)
     n_rows = np.array([len(rows)]) if codes is None else domain_counts(codes, len(names))
-    row_bytes = rows.logits.row_bytes + (0 if rows.features is None else rows.features.row_bytes)
-    if n_rows.max() * row_bytes > GROUP_BYTES:
+    if n_rows.max() * rows.row_bytes > GROUP_BYTES:
         raise InputError(
             f"{type(calibrator).__name__} needs the rows of a batch in memory, but one has "
             f"{int(n_rows.max())} rows; give domains with fewer rows, or use "
             "BatchTemperatureScaling, which needs sums only."
         )
-    group = np.cumsum(n_rows * row_bytes) // GROUP_BYTES
+    group = np.cumsum(n_rows * rows.row_bytes) // GROUP_BYTES
     temperatures = np.empty(len(names))
     for one in np.unique(group):
         some = rows.select(_rows_of_group(codes, group == one, len(rows)))
