@@ -10,7 +10,7 @@ from typing import Any
 
 from domaincal._optional import require
 from domaincal._validation import check_count
-from domaincal.distributed.cluster_waiting import dask_distributed
+from domaincal.distributed.cluster_waiting import PATIENCE, dask_distributed
 from domaincal.errors import ClusterError, InputError
 
 #: Seconds to wait for a scheduler.
@@ -88,7 +88,7 @@ def _local_cluster(n_workers: int) -> Iterator[str]:
         cluster = distributed.LocalCluster(
             n_workers=n_workers, threads_per_worker=1, processes=True, memory_limit=0,
             dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
-            env={f"{name}_NUM_THREADS": "1" for name in _THREADS},
+            env={f"{name}_NUM_THREADS": "1" for name in _THREADS}, death_timeout=PATIENCE,
         )  # fmt: skip
     try:
         yield cluster.scheduler_address

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from concurrent.futures import CancelledError, Future
 from typing import Any
 
 from domaincal._optional import require
@@ -24,31 +26,38 @@ def gather(client: Any, futures: list[Any]) -> list[Any]:
     An error on a worker is raised here as it is.
     """
     distributed = dask_distributed()
+    require_running(client)
+    # Not client.gather(futures), which would wait without end for results of a lost cluster.
+    coming = asyncio.run_coroutine_threadsafe(_gathered(client, futures), client.loop.asyncio_loop)
     try:
-        _wait(client, futures)
-        found: list[Any] = client.gather(futures)
-        return found
+        return _wait(client, coming)
     except DomaincalError:
         raise
-    except (distributed.CancelledError, distributed.core.CommClosedError) as error:
+    except (CancelledError, distributed.CancelledError, distributed.core.CommClosedError) as error:
         raise lost_cluster(client) from error
     except distributed.KilledWorker as error:
         raise ClusterError(
             f"workers of the cluster at {address_of(client)} died again and again in the same "
             "task; give each more memory, or look at their logs."
         ) from error
+    finally:
+        coming.cancel()
 
 
-def _wait(client: Any, futures: list[Any]) -> None:
-    """Wait until all futures are done; raise ClusterError if they will never be."""
-    distributed = dask_distributed()
+async def _gathered(client: Any, futures: list[Any]) -> list[Any]:
+    found: list[Any] = await client.gather(futures, asynchronous=True)
+    return found
+
+
+def _wait(client: Any, coming: Future[list[Any]]) -> list[Any]:
+    """The results; ClusterError if they will never come."""
     last_worker = time.monotonic()
     while True:
         try:
-            with client.as_current():
-                distributed.wait(futures, timeout=_LOOK_EVERY)
-            return
+            return coming.result(timeout=_LOOK_EVERY)
         except TimeoutError:
+            if coming.done():  # the error of a task
+                raise
             require_running(client)
             if client.scheduler_info()["workers"]:
                 last_worker = time.monotonic()

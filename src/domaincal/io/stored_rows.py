@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from domaincal.errors import FileFormatError
 from domaincal.io.npy import read_into
 from domaincal.io.raw_data import CODED
 from domaincal.io.store_snapshot import StoreSnapshot
+from domaincal.io.thread_values import ThreadValues
 
 
 @dataclass(frozen=True)
@@ -110,14 +110,7 @@ class StoredRows(RowArray):
         self._files = list(files)
         self._codes = codes
         self._starts = [0, *accumulate(file.n_rows for file in self._files)]
-        self._thread = threading.local()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_thread": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._thread = threading.local()
+        self._thread = ThreadValues()
 
     def read(self, start: int, stop: int) -> Array:
         """Rows from ``start`` to ``stop``."""

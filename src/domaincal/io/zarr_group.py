@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from domaincal._typing import Array, IntArray
 from domaincal.errors import FileFormatError
 from domaincal.io.addresses import address_of, shown
 from domaincal.io.raw_data import ARRAYS, CODED
+from domaincal.io.thread_values import ThreadValues
 
 FORMAT = "domaincal zarr"
 VERSION = 1
@@ -188,14 +188,7 @@ class ZarrRows(RowArray):
         self._codes = codes
         self._is_complete = is_complete
         self._chunk_rows = max(1, int(values.chunks[0]))
-        self._thread = threading.local()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_thread": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._thread = threading.local()
+        self._thread = ThreadValues()
 
     def read(self, start: int, stop: int) -> Array:
         """Rows from ``start`` to ``stop``."""
