@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeGuard, TypeVar
 import numpy as np
 
 from domaincal._typing import Array, IntArray
+from domaincal.errors import InputError
 
 # Selected rows that are at most this far apart are read together, with the rows between them.
 _GAP_BYTES = 1 << 16
@@ -140,7 +141,11 @@ class RowArray(ABC):
             index = np.arange(start, stop, step)
         if index.dtype.kind == "b":
             index = np.flatnonzero(index)
-        return self._select(np.asarray(index, np.int64))
+        rows = np.asarray(index, np.int64)
+        if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
+            wrong = rows.min() if rows.min() < 0 else rows.max()
+            raise InputError(f"there is no row {wrong}; use numbers from 0 to {len(self) - 1}.")
+        return self._select(rows)
 
     def _select(self, rows: IntArray) -> Array:
         """Rows of the given numbers; neighbours are read together."""
@@ -212,6 +217,9 @@ class MappedRows(RowArray):
     def read(self, start: int, stop: int) -> Array:
         """Computed rows."""
         return self._function(*(source[start:stop] for source in self._sources))
+
+    def _select(self, rows: IntArray) -> Array:
+        return self._function(*(source[rows] for source in self._sources))
 
     @property
     def row_parts(self) -> RowParts | None:

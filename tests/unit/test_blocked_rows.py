@@ -1,17 +1,20 @@
 """Rows of a store that are read in blocks give the numbers of rows in memory."""
 
+import os
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 from sklearn.base import clone
 
 import domaincal as dc
-from domaincal._row_arrays import ComputedRows
+from domaincal._row_arrays import ComputedRows, MappedRows
 from domaincal.calibrators import blocked_fits
 from domaincal.calibrators.batch import blocked_batches
 from domaincal.calibrators.inputs import TrainingRows, unpack_arguments
-from domaincal.calibrators.row_sample import equal_sizes, sample_blocks
+from domaincal.calibrators.row_sample import distinct_numbers, equal_sizes, sample_blocks
 from domaincal.errors import (
     ClippedTemperatureWarning,
     FileFormatError,
@@ -166,6 +169,69 @@ def test_selections_are_those_of_numpy(store):
 def test_rows_can_be_pickled(store):
     again = pickle.loads(pickle.dumps(store.rows()))
     np.testing.assert_array_equal(again.logits[5:9], store.read().logits[5:9])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_forked_processes_read_their_own_rows(store):
+    rows, expected = store.rows(), np.array(store.read().logits)
+    rows.logits[0:1]  # opens the first file
+    children = []
+    for seed in range(2):
+        child = os.fork()
+        if child == 0:
+            right = False
+            try:
+                starts = np.random.default_rng(seed).integers(0, 1200, 3000)
+                right = all(
+                    np.array_equal(rows.logits[start : start + 9], expected[start : start + 9])
+                    for start in starts.tolist()
+                )
+            finally:
+                os._exit(0 if right else 1)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+
+
+@pytest.mark.parametrize(("index", "row"), [([3, -1], -1), ([0, 6300], 6300)])
+def test_rows_that_do_not_exist_are_an_error(store, index, row):
+    with pytest.raises(InputError, match=rf"there is no row {row}; use numbers from 0 to 6299"):
+        store.rows().select(np.array(index))
+
+
+def test_mapped_rows_read_the_chosen_rows_only():
+    read = []
+
+    class Noted(ComputedRows):
+        def _select(self, rows):
+            read.append(rows.tolist())
+            return np.sqrt(rows)
+
+    source = Noted((50,), np.float64, lambda start, stop: np.sqrt(np.arange(start, stop)))
+    mapped = MappedRows((50,), np.float64, np.negative, source)
+    np.testing.assert_array_equal(mapped[np.array([40, 3])], -np.sqrt([40, 3]))
+    assert read == [[40, 3]]
+
+
+def test_a_sample_takes_memory_for_the_drawn_rows_only():
+    random = np.random.default_rng(0)
+    tracemalloc.start()
+    drawn = distinct_numbers(5_000_000, 500_000, random)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(np.unique(drawn)) == 500_000
+    assert peak < 6 * drawn.nbytes  # all numbers would take 10 times as much
+
+
+@pytest.mark.parametrize("size", [3, 8])
+def test_all_numbers_are_drawn_equally_often(size):
+    counts = np.zeros(10)
+    random = np.random.default_rng(0)
+    for _ in range(2000):
+        drawn = distinct_numbers(10, size, random)
+        assert len(drawn) == size
+        counts[drawn] += 1
+    assert counts.sum() == 2000 * size
+    assert chisquare(counts).pvalue > 1e-4
 
 
 def test_a_sample_does_not_depend_on_the_blocks(monkeypatch):

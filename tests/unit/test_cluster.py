@@ -273,6 +273,20 @@ def test_what_from_dask_cannot_use_is_named(client, data, change, message):
         distributed.from_dask(**given)
 
 
+@pytest.mark.parametrize(("kind", "names"), [("classes", "z_"), ("features", "x_")])
+def test_partitions_with_columns_in_another_order_are_an_error(client, data, kind, names):
+    columns = [f"z_{c}" for c in "abcdefghij"], [f"x_{c}" for c in "abcdefghijklmnop"]
+    arrays = zip((data.logits, data.features), columns, strict=True)
+    frame = pd.concat([pd.DataFrame(a, columns=c) for a, c in arrays], axis=1)
+    frame["label"] = data.labels
+    chosen = [name for name in frame if name.startswith(names)]
+    others = [name for name in frame if name not in chosen]
+    parts = [frame.iloc[:2000], frame.iloc[2000:][[*chosen[::-1], *others]]]
+    given = dd.from_map(lambda number: parts[number], [0, 1], meta=parts[0].iloc[:0])
+    with pytest.raises(InputError, match=rf"the {kind} of the first partition are .*number 1"):
+        distributed.from_dask(given, logits="z_*", features="x_*", label="label", client=client)
+
+
 def test_arguments_of_on_cluster_are_checked(client, rows, data, store):
     with pytest.raises(InputError, match=r"must be a Store .* got CalibrationData"):
         distributed.on_cluster(data, client)

@@ -100,13 +100,13 @@ def test_a_scheduler_that_is_not_there_is_an_error(monkeypatch):
 
 
 @contextmanager
-def _small_cluster():
+def _small_cluster(**options):
     """A cluster of one worker in this process, which starts at once."""
     # Dask leaves sockets open.
     with warnings.catch_warnings(action="ignore", category=ResourceWarning):
         cluster = LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
+            silence_logs=logging.CRITICAL, **options,
         )  # fmt: skip
         try:
             yield cluster
@@ -170,6 +170,47 @@ def test_a_cluster_without_workers_is_an_error(data, monkeypatch):
             dc.TemperatureScaling().fit(rows)
         with pytest.raises(ClusterError, match="has no worker after"):
             distributed.on_cluster(blocked_rows(data), client)
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(cluster_waiting, "_LOOK_EVERY", 0.1)
+    monkeypatch.setattr(cluster_waiting, "PATIENCE", 0.5)
+
+
+def test_results_of_a_worker_that_is_gone_are_not_awaited_without_end(impatient):
+    with (
+        _small_cluster() as small_cluster,
+        distributed.cluster_client(small_cluster.scheduler_address) as client,
+    ):
+        future = client.submit(int, 1)
+        _until(future.done)
+        small_cluster.scale(0)
+        _until(lambda: not client.scheduler_info()["workers"])
+        with pytest.raises(ClusterError, match="has had no worker for"):
+            cluster_waiting.gather(client, [future])
+
+
+def test_paused_workers_are_not_awaited_without_end(impatient):
+    with (
+        _small_cluster(memory_limit="20 MB") as small_cluster,
+        distributed.cluster_client(small_cluster.scheduler_address) as client,
+    ):
+        _until(lambda: "paused" in str(client.scheduler_info()["workers"]))
+        with pytest.raises(ClusterError, match=r"no worker but paused ones.*--memory-limit"):
+            cluster_waiting.gather(client, [client.submit(int, 1)])
+
+
+def test_workers_that_do_not_start_are_an_error(monkeypatch):
+    def fail(**options):
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr("distributed.LocalCluster", fail)
+    with (
+        pytest.raises(ClusterError, match=r"the 2 worker processes did not start \(Nanny"),
+        distributed.cluster_client(workers=2),
+    ):
+        pass
 
 
 def _until(holds):

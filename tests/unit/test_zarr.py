@@ -5,14 +5,17 @@ import pickle
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import domaincal as dc
+from domaincal._row_arrays import ComputedRows
 from domaincal.data import blocked_rows
 from domaincal.io import formats, zarr_group
 from domaincal.io.memory_rows import rows_in_memory
+from domaincal.io.zarr import write_zarr
 
 zarr = pytest.importorskip("zarr")
 pytest.importorskip("fsspec")
@@ -251,6 +254,26 @@ def test_chunks_that_take_more_memory_than_allowed_are_refused(tmp_path):
     for use in (dc.read, _opened):
         with pytest.raises(dc.errors.FileFormatError, match=r"max_memory|lacks 1"):
             use(path)
+
+
+def test_two_writers_of_an_address_are_an_error(tmp_path, small_chunks):
+    def rows(value, then=lambda: None):
+        def read(start, stop):
+            if start:
+                then()
+            return np.full((stop - start, 3), value, np.float32)
+
+        return blocked_rows.BlockedRows(ComputedRows((60, 3), np.float32, read))
+
+    place = Path(f"memory://{tmp_path.name}/two.zarr")
+    interruptions = iter([lambda: write_zarr(rows(2.0), place)])
+    interrupted = rows(1.0, lambda: next(interruptions, lambda: None)())
+    with pytest.raises(dc.errors.InputError, match=r"two\.zarr was written by another process"):
+        write_zarr(interrupted, place)
+    with pytest.raises(dc.errors.FileFormatError, match="was not written to its end"):
+        dc.read(place)
+    write_zarr(rows(3.0), place)
+    assert (dc.read(place).logits == 3.0).all()
 
 
 def test_addresses_that_cannot_be_read_or_written_say_so(tmp_path):

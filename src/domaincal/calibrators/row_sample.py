@@ -55,8 +55,7 @@ def sample_blocks(
     # A row has the number that it would have if the rows were sorted by domain.
     drawn = []
     for start, n, size in zip(starts.tolist(), n_rows.tolist(), sizes.tolist(), strict=True):
-        some = random.choice(n, size, replace=False, shuffle=False) if size < n else np.arange(n)
-        drawn.append(start + np.sort(some))
+        drawn.append(start + distinct_numbers(n, size, random))
     chosen = np.concatenate(drawn)
     parts = parts_of(codes)
     if parts is None:
@@ -64,6 +63,17 @@ def sample_blocks(
     counts = parts.map(domain_counts, codes, len(n_rows))
     before = [*accumulate((one.astype(np.int64) for one in counts[:-1]), initial=starts)]
     return np.concatenate(parts.map(_drawn_rows, codes, chosen, each=before))
+
+
+def distinct_numbers(n: int, size: int, random: np.random.Generator) -> IntArray:
+    """Random numbers below ``n``, all different, in increasing order; as if without replacement."""
+    if 2 * size >= n:
+        return np.sort(random.choice(n, size, replace=False, shuffle=False))
+    # random.choice would take memory for all n.
+    found = np.empty(0, np.int64)
+    while len(found) < size:
+        found = np.union1d(found, random.integers(n, size=size - len(found)))
+    return found
 
 
 def _drawn_rows(codes: Array, chosen: IntArray, before: IntArray) -> IntArray:

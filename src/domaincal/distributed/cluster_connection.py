@@ -85,11 +85,17 @@ def _local_cluster(n_workers: int) -> Iterator[str]:
     before_start = {**dask.config.get(_BEFORE_START, {}), **_ALLOCATION}
     environment = _KeptEnvironment({*before_start, "PYTHONHASHSEED", "__DASK_PARENT_PID"})
     with environment, dask.config.set({_BEFORE_START: before_start}):
-        cluster = distributed.LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, processes=True, memory_limit=0,
-            dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
-            env={f"{name}_NUM_THREADS": "1" for name in _THREADS}, death_timeout=PATIENCE,
-        )  # fmt: skip
+        try:
+            cluster = distributed.LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, processes=True, memory_limit=0,
+                dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
+                env={f"{name}_NUM_THREADS": "1" for name in _THREADS}, death_timeout=PATIENCE,
+            )  # fmt: skip
+        except (RuntimeError, OSError, TimeoutError) as error:
+            raise ClusterError(
+                f"the {n_workers} worker processes did not start ({error}); in a script, start "
+                'them under if __name__ == "__main__":, or start fewer.'
+            ) from error
     try:
         yield cluster.scheduler_address
     finally:

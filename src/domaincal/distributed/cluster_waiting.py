@@ -59,13 +59,23 @@ def _wait(client: Any, coming: Future[list[Any]]) -> list[Any]:
             if coming.done():  # the error of a task
                 raise
             require_running(client)
-            if client.scheduler_info()["workers"]:
+            workers = client.scheduler_info()["workers"].values()
+            # A worker that is near its limit of memory pauses, and may never go on.
+            if any(worker["status"] == "running" for worker in workers):
                 last_worker = time.monotonic()
             elif time.monotonic() - last_worker > PATIENCE:
-                raise ClusterError(
-                    f"the cluster at {address_of(client)} has had no worker for {PATIENCE:.0f} "
-                    "seconds; start workers, and run it again."
-                ) from None
+                raise _no_worker(client, n_paused=len(workers)) from None
+
+
+def _no_worker(client: Any, *, n_paused: int) -> ClusterError:
+    found, cure = "no worker", "start workers"
+    if n_paused:
+        found = "no worker but paused ones, which are near their limit of memory,"
+        cure = "start workers with more memory (dask worker --memory-limit), or smaller partitions"
+    return ClusterError(
+        f"the cluster at {address_of(client)} has had {found} for {PATIENCE:.0f} seconds; {cure}, "
+        "and run it again."
+    )
 
 
 def require_running(client: Any) -> None:

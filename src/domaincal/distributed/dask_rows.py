@@ -13,6 +13,7 @@ import numpy as np
 from domaincal._optional import require
 from domaincal._row_arrays import CodedRows
 from domaincal._typing import Array, IntArray
+from domaincal._wording import few
 from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.column_choice import Columns
 from domaincal.distributed.cluster_parts import ClusterParts, ClusterRows, Part, part_of
@@ -262,10 +263,24 @@ def _same_arrays(
                     f"{name} has rows of the shapes {found[name][0]} and {shape}; pass the same "
                     "columns in all partitions."
                 )
+        for names, others, columns in (
+            (one.class_names, facts[0].class_names, "classes"),
+            (one.feature_names, facts[0].feature_names, "features"),
+        ):
+            if names != others:
+                raise InputError(
+                    f"the {columns} of the first partition are {_shown(others)}, and those of "
+                    f"number {number} (without empty ones) {_shown(names)}; pass the same "
+                    "columns in the same order in all partitions, such as frame[columns]."
+                )
     return {
         name: (shape, np.result_type(*(one.arrays[name][1] for one in facts)))
         for name, (shape, _) in found.items()
     }
+
+
+def _shown(names: tuple[str, ...] | None) -> str:
+    return "without names" if names is None else few(names)
 
 
 def _merged_names(listed: list[Array], name: str) -> Array:

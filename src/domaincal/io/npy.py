@@ -115,8 +115,31 @@ def read_into(stream: IO[bytes], out: Array, name: str) -> None:
     while position < len(view):
         taken = stream.readinto(view[position : position + _CHUNK])  # type: ignore[attr-defined]
         if not taken:
-            raise FileFormatError(f"{name} is truncated: {len(view) - position} bytes are missing.")
+            raise _truncated(name, len(view) - position)
         position += taken
+
+
+def read_at(file: BinaryIO, out: Array, offset: int, name: str) -> None:
+    """Read the bytes from ``offset`` on into a contiguous array.
+
+    The position of the file is not used: forked processes share it.
+    """
+    if not hasattr(os, "preadv"):  # Windows, where processes are not forked
+        file.seek(offset)
+        read_into(file, out, name)
+        return
+    view = out.reshape(-1).view(np.uint8).data
+    position = 0
+    while position < len(view):
+        part = view[position : position + _CHUNK]
+        taken = os.preadv(file.fileno(), [part], offset + position)
+        if not taken:
+            raise _truncated(name, len(view) - position)
+        position += taken
+
+
+def _truncated(name: str, n_missing: int) -> FileFormatError:
+    return FileFormatError(f"{name} is truncated: {n_missing} bytes are missing.")
 
 
 def write_npy(path: Path, values: Array | RowArray) -> str:

@@ -18,7 +18,7 @@ from domaincal._row_arrays import CodedRows, RowArray
 from domaincal._typing import Array, IntArray
 from domaincal.data import BlockedRows
 from domaincal.errors import FileFormatError
-from domaincal.io.npy import read_into
+from domaincal.io.npy import read_at
 from domaincal.io.raw_data import CODED
 from domaincal.io.store_snapshot import StoreSnapshot
 from domaincal.io.thread_values import ThreadValues
@@ -63,8 +63,8 @@ class ShardFile:
                 "writes to the store."
             )
         row_bytes = out.nbytes // len(out)
-        file.seek(self.state[0] - (self.n_rows - start) * row_bytes)
-        read_into(file, out, str(self.path))
+        offset = self.state[0] - (self.n_rows - start) * row_bytes
+        read_at(file, out, offset, str(self.path))
 
 
 class _OpenFile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,8 @@ def is_zarr(path: Path) -> bool:
 def _write(rows: BlockedRows, place: str) -> None:
     zarr = require_zarr(Path(place))
     group = zarr.open_group(place, mode="w", zarr_format=3)
-    group.attrs.update({KEY: {"format": FORMAT, "version": VERSION, "complete": False}})
+    writer = secrets.token_hex(8)
+    group.attrs.update({KEY: _incomplete(writer)})
     size = min(rows.rows_of_block(), len(rows))
     arrays: dict[str, tuple[Any, RowArray]] = {}
     attributes: dict[str, Any] = {}
@@ -142,7 +144,18 @@ def _write(rows: BlockedRows, place: str) -> None:
         "feature_names": None if rows.feature_names is None else list(rows.feature_names),
         "provenance": dict(rows.provenance),
     }  # fmt: skip
+    if zarr.open_group(place, mode="r").attrs.get(KEY, {}).get("writer") != writer:
+        # Arrays of both: nobody may take the group for complete.
+        group.attrs.update({KEY: _incomplete("several")})
+        raise InputError(
+            f"{place} was written by another process at the same time; let one of them write it."
+        )
     group.attrs.update({KEY: attributes})
+
+
+def _incomplete(writer: str) -> dict[str, Any]:
+    """Attributes of a group until it is written to its end."""
+    return {"format": FORMAT, "version": VERSION, "complete": False, "writer": writer}
 
 
 def _fill_value(dtype: np.dtype[Any]) -> Any:
