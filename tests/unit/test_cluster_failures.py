@@ -25,7 +25,7 @@ from domaincal.errors import (
 )
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 
 from clusters import (
     blocked_rows,
@@ -88,10 +88,15 @@ def test_a_scheduler_that_is_not_there_is_an_error(monkeypatch):
     monkeypatch.setattr("domaincal.distributed.cluster_connection.CONNECT_TIMEOUT", 0.3)
     for address in ("tcp://127.0.0.1:9", "nowhere"):
         with (
-            pytest.raises(ClusterError, match=rf"no Dask scheduler answers at {address} \("),
+            pytest.raises(
+                ClusterError, match=rf"no Dask scheduler answers at {address} \("
+            ) as found,
             distributed.cluster_client(address),
         ):
             pass
+        assert found.value.__traceback__  # which keeps Dask's client
+        clients = [one for one in gc.get_objects() if type(one) is Client]
+        assert all(one.status == "closed" for one in clients if one._start_arg == address)
     with (
         pytest.raises(InputError, match="pass the address of a scheduler, or workers"),
         distributed.cluster_client(),
@@ -119,7 +124,7 @@ def _small_cluster(**options):
 # A scheduler and its worker in one process, which dies at once when it is killed.
 _SCHEDULER = """
 import sys
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp",
                        dashboard_address="127.0.0.1:0")
 print(cluster.scheduler_address, flush=True)

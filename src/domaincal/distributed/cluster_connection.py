@@ -62,9 +62,13 @@ def cluster_client(scheduler: str | None = None, *, workers: int | None = None) 
 @contextmanager
 def _connected(scheduler: str) -> Iterator[Any]:
     distributed = dask_distributed()
+    client = distributed.Client.__new__(distributed.Client)
     try:
-        client = distributed.Client(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
+        client.__init__(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
+        # Not left to the garbage collector: in the thread of another client that starts, it would
+        # wait for that client, and that client for it.
+        client.close(timeout=CONNECT_TIMEOUT)
         reason = str(error).split(" after ")[0].rstrip(".")
         raise ClusterError(
             f"no Dask scheduler answers at {scheduler} ({reason}); check the address, and start "
