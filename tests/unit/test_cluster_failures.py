@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -84,19 +85,48 @@ def test_another_version_on_the_workers_is_an_error():
         cluster_rows.check_versions({dc.__version__, "0.0.1"})
 
 
-def test_a_scheduler_that_is_not_there_is_an_error(monkeypatch):
+@pytest.fixture
+def no_patience(monkeypatch):
     monkeypatch.setattr("domaincal.distributed.cluster_connection.CONNECT_TIMEOUT", 0.3)
-    for address in ("tcp://127.0.0.1:9", "nowhere"):
-        with (
-            pytest.raises(
-                ClusterError, match=rf"no Dask scheduler answers at {address} \("
-            ) as found,
-            distributed.cluster_client(address),
-        ):
-            pass
-        assert found.value.__traceback__  # which keeps Dask's client
-        clients = [one for one in gc.get_objects() if type(one) is Client]
-        assert all(one.status == "closed" for one in clients if one._start_arg == address)
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("tcp://127.0.0.1:9", "imed out trying to connect"),
+        ("nowhere", "missing port number"),
+        ("http://127.0.0.1:80", "unknown address scheme 'http'"),
+        ("''", "missing port number"),
+    ],
+)
+def test_a_scheduler_that_is_not_there_is_an_error(address, reason, no_patience, capfd):
+    clients = len(Client._instances)
+    with (
+        pytest.raises(ClusterError, match=rf"no Dask scheduler answers at {address} \(.*{reason}"),
+        distributed.cluster_client(address.strip("'")),
+    ):
+        pass
+    # One that did not start could block another, or print its own errors.
+    assert len(Client._instances) == clients
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_server_that_is_no_scheduler_is_an_error(client, no_patience):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(ClusterError, match=r"no Dask scheduler answers at .*no answer of a sched"),
+        distributed.cluster_client(f"tcp://127.0.0.1:{silent.getsockname()[1]}"),
+    ):
+        pass
+    worker = next(iter(client.nthreads()))
+    with (
+        pytest.raises(ClusterError, match=r"\(it is the address of a worker\)"),
+        distributed.cluster_client(worker),
+    ):
+        pass
+
+
+def test_a_cluster_needs_a_scheduler_or_workers():
     with (
         pytest.raises(InputError, match="pass the address of a scheduler, or workers"),
         distributed.cluster_client(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from domaincal._optional import require
 from domaincal._validation import check_count
 from domaincal.distributed.cluster_waiting import PATIENCE, dask_distributed
 from domaincal.errors import ClusterError, InputError
+from domaincal.statistics.blocks import run_in_new_thread
 
 #: Seconds to wait for a scheduler.
 CONNECT_TIMEOUT = 10.0
@@ -62,22 +64,41 @@ def cluster_client(scheduler: str | None = None, *, workers: int | None = None) 
 @contextmanager
 def _connected(scheduler: str) -> Iterator[Any]:
     distributed = dask_distributed()
-    client = distributed.Client.__new__(distributed.Client)
     try:
-        client.__init__(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
+        # In a thread of its own: a notebook has an event loop in this one.
+        found = run_in_new_thread(lambda: asyncio.run(_type_of(scheduler)))
     except (OSError, TimeoutError, ValueError) as error:
-        # Not left to the garbage collector: in the thread of another client that starts, it would
-        # wait for that client, and that client for it.
-        client.close(timeout=CONNECT_TIMEOUT)
-        reason = str(error).split(" after ")[0].rstrip(".")
-        raise ClusterError(
-            f"no Dask scheduler answers at {scheduler} ({reason}); check the address, and start "
-            "one with: dask scheduler"
-        ) from error
+        reason = str(error).split(" after ")[0].rstrip(".") or "no answer of a scheduler"
+        raise _no_scheduler(scheduler, reason) from error
+    if found != "Scheduler":
+        raise _no_scheduler(scheduler, f"it is the address of a {found}".lower())
+    client = distributed.Client(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
     try:
         yield client
     finally:
         client.close(timeout=CONNECT_TIMEOUT)
+
+
+async def _type_of(address: str) -> str:
+    """What Dask runs at an address: "Scheduler" or "Worker".
+
+    Not left to the client: it would wait without end for another kind of server, and one that could
+    not connect is closed by the garbage collector, which can block a client that starts.
+    """
+    distributed = dask_distributed()
+    connection = distributed.Security().get_connection_args("client")
+    async with (
+        asyncio.timeout(CONNECT_TIMEOUT + 1.0),
+        distributed.rpc(address, timeout=CONNECT_TIMEOUT, connection_args=connection) as server,
+    ):
+        return str((await server.identity())["type"])
+
+
+def _no_scheduler(address: str, reason: str) -> ClusterError:
+    return ClusterError(
+        f"no Dask scheduler answers at {address or repr(address)} ({reason}); check the address, "
+        "and start one with: dask scheduler"
+    )
 
 
 @contextmanager
