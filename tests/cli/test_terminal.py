@@ -131,7 +131,7 @@ def test_a_full_disk_leaves_the_old_output_and_no_other_files(scores, arguments)
     )  # fmt: skip
     assert done.returncode == 1
     output = "out.csv" if "out.csv" in arguments else "model.safetensors"
-    assert f"{output}: File too large" in _one_line(done.stderr)
+    assert f"{output}: File too large; free some space" in _one_line(done.stderr)
     assert done.stdout == ""
     assert (folder / "out.csv").read_text() == "old"
     assert dc.load(folder / "model.safetensors").temperature_ == calibrator.temperature_

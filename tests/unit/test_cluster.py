@@ -287,6 +287,15 @@ def test_partitions_with_columns_in_another_order_are_an_error(client, data, kin
         distributed.from_dask(given, logits="z_*", features="x_*", label="label", client=client)
 
 
+@pytest.mark.parametrize("name", ["scores", "scores.zarr"])
+def test_workers_find_a_relative_path(client, data, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    dc.write(data, name)
+    with dc.io.open_rows(name) as opened:
+        rows = distributed.on_cluster(opened.rows, client)
+        assert dc.TemperatureScaling().fit(rows).n_classes_ == 10
+
+
 def test_arguments_of_on_cluster_are_checked(client, rows, data, store):
     with pytest.raises(InputError, match=r"must be a Store .* got CalibrationData"):
         distributed.on_cluster(data, client)

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -178,3 +179,22 @@ def test_row_groups_of_a_parquet_file_have_a_size(tmp_path, in_blocks, monkeypat
         assert 2 <= len(sizes) <= 5
         assert max(sizes) <= 60
         _same(dc.read(tmp_path / f"{name}.parquet", verify=True), DATA)
+
+
+def test_a_store_is_not_appended_to_itself(tmp_path):
+    data, _ = dc.make_multi_domain(n_domains=2, n_rows=20, random_state=0)
+    store = dc.Store(tmp_path / "scores")
+    store.write(data)
+    for source in (store.path, tmp_path / "." / "scores"):
+        with pytest.raises(dc.errors.InputError, match="cannot be appended to itself"):
+            dc.convert(source, tmp_path / "scores", append=True)
+    assert len(store) == 40
+
+
+def test_ids_that_are_not_written_are_named(tmp_path):
+    data, _ = dc.make_multi_domain(n_domains=2, n_rows=20, random_state=0)
+    dc.write(data, tmp_path / "scores.csv")
+    frame = pd.read_csv(tmp_path / "scores.csv").assign(case=range(40))
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    with pytest.warns(dc.errors.DomaincalWarning, match=r"also holds 'case', which"):
+        dc.convert(tmp_path / "scores.csv", tmp_path / "out.npz", id="case")

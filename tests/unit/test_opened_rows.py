@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
@@ -62,6 +63,17 @@ def assert_blocks_are(rows, data, size):
     assert rows.provenance == data.provenance
     if data.domains is not None:
         assert rows.domain_names.tolist() == data.domain_names.tolist()
+
+
+def test_columns_are_named_as_in_read(tmp_path):
+    frame = pd.DataFrame({"p_a": [0.2, 0.7], "p_b": [0.8, 0.3], "y": ["a", "b"], "site": [1, 2]})
+    frame.to_csv(tmp_path / "own.csv", index=False)
+    columns = {"probabilities": "p_*", "label": "y", "domain": "site"}
+    expected = dc.read(tmp_path / "own.csv", **columns)
+    with dc.io.open_rows(tmp_path / "own.csv", **columns) as opened:
+        assert_blocks_are(opened.rows, expected, 7)
+    with pytest.raises(TypeError, match="colour"), dc.io.open_rows(tmp_path / "own.csv", colour=1):
+        pass
 
 
 def refused(path, choice=None, *, error=dc.errors.FileFormatError, **options):

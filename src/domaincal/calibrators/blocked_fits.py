@@ -19,34 +19,38 @@ from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 SAMPLE_BYTES = 1 << 28
 
 
-def most_rows_in_memory(rows: TrainingRows) -> int:
-    """Number of rows whose logits and features take 256 MiB."""
+def most_rows_in_memory(rows: TrainingRows, sample_bytes: int = SAMPLE_BYTES) -> int:
+    """Number of rows whose logits and features take 256 MiB, or ``sample_bytes``."""
     row_bytes: int = rows.logits.shape[1] * rows.logits.itemsize
     if rows.features is not None:
         row_bytes += rows.features.shape[1] * rows.features.itemsize
-    return max(1, SAMPLE_BYTES // row_bytes)
+    return max(1, sample_bytes // row_bytes)
 
 
-def read_or_sample_data(rows: BlockedRows, *, name: str) -> CalibrationData:
+def read_or_sample_data(
+    rows: BlockedRows, *, name: str, sample_bytes: int = SAMPLE_BYTES
+) -> CalibrationData:
     """:func:`read_or_sample` as data; groups are left out."""
     some = read_or_sample(
         TrainingRows(
             cast(Array, rows.logits), cast(Array, rows.labels), rows.features, rows.domains, None
         ),
-        name=name,
-    )
+        name=name, sample_bytes=sample_bytes,
+    )  # fmt: skip
     return CalibrationData(
         some.logits, labels=some.labels, features=some.features, domains=some.domains,
         class_names=rows.class_names, feature_names=rows.feature_names,
     )  # fmt: skip
 
 
-def read_or_sample(rows: TrainingRows, *, name: str) -> TrainingRows:
-    """All rows, or a random sample that takes at most 256 MiB, with a warning.
+def read_or_sample(
+    rows: TrainingRows, *, name: str, sample_bytes: int = SAMPLE_BYTES
+) -> TrainingRows:
+    """All rows, or a random sample that takes at most ``sample_bytes``, with a warning.
 
     A sample has the same share of the rows of each domain, and at least ten rows of each.
     """
-    n, most = len(rows.logits), most_rows_in_memory(rows)
+    n, most = len(rows.logits), most_rows_in_memory(rows, sample_bytes)
     if n <= most:
         return rows.select(np.arange(n))
     codes, names = rows.domain_codes(needed_by=name)

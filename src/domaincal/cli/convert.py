@@ -60,18 +60,26 @@ def convert(
     from domaincal.cli.console import print_json, reading, say
     from domaincal.cli.options import claimed, described, opened_input, read_input, size_of
     from domaincal.io.addresses import local_path, shown
-    from domaincal.io.conversion import in_domain, streams, warn_of_ignored, write_converted
+    from domaincal.io.conversion import (
+        in_domain,
+        require_other_store,
+        streams,
+        warn_of_ignored,
+        write_converted,
+    )
     from domaincal.io.formats import require_writable_format
 
     output = local_path(output)
     require_writable_format(output, append=append)
+    if append:
+        require_other_store(source, output)
     with claimed(output, force=force, grows=append), ExitStack() as stack:
         if streams(source, output):
             opened = opened_input(source, columns, max_memory=max_memory)
             rows = stack.enter_context(opened)
         else:
             rows = read_input(source, columns, max_memory=max_memory)
-        warn_of_ignored(rows.path, rows.ignored, output)
+        warn_of_ignored(rows.path, rows.ignored, rows.columns or {}, output)
         with reading(f"writing {output}", rows.data, passes=1) as data:
             write_converted(data, output, set_domain=set_domain, append=append)
         n_rows = len(rows.data)

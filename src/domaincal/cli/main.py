@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import click
@@ -66,7 +67,10 @@ def _system_error(error: OSError) -> str:
         return str(error.strerror or error)
     if isinstance(error, FileNotFoundError):
         return f"there is no file {error.filename}."
-    return f"{error.filename}: {error.strerror or error}"
+    cure = ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        cure = "; free some space, or write to another disk"
+    return f"{error.filename}: {error.strerror or error}{cure}"
 
 
 def _wrapped(message: str) -> str:

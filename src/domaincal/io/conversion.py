@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from domaincal._wording import few
 from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.blocked_rows import AnyRows, Rows
 from domaincal.data.column_choice import ColumnChoice, Columns
-from domaincal.errors import DomaincalWarning
+from domaincal.errors import DomaincalWarning, InputError
 from domaincal.io.addresses import local_path
 from domaincal.io.formats import read_rows, require_writable_format, suffix_of, write
 from domaincal.io.opened_rows import is_streamed, open_rows
@@ -73,17 +73,19 @@ def convert(
     """
     output = local_path(output)
     require_writable_format(output, append=append)
+    if append:
+        require_other_store(source, output)
     choice = ColumnChoice(
         logits=logits, probabilities=probabilities, features=features, label=label, domain=domain,
         group=group, id=id, class_names=class_names, floor=floor,
     )  # fmt: skip
     if streams(source, output):
         with open_rows(source, choice, max_memory=max_memory) as opened:
-            warn_of_ignored(source, opened.ignored, output)
+            warn_of_ignored(source, opened.ignored, opened.sources, output)
             write_converted(opened.rows, output, set_domain=set_domain, append=append)
         return None
     raw, data = read_rows(source, choice, max_memory=max_memory)
-    warn_of_ignored(source, raw.ignored, output)
+    warn_of_ignored(source, raw.ignored, raw.sources, output)
     write_converted(data, output, set_domain=set_domain, append=append)
     return data if set_domain is None else in_domain(data, set_domain)
 
@@ -93,11 +95,23 @@ def streams(source: str | os.PathLike[str], output: Path) -> bool:
     return is_streamed(source) and suffix_of(output) != ".npz"
 
 
-def warn_of_ignored(source: object, ignored: Sequence[str], output: Path) -> None:
-    """Warn of arrays or columns that a conversion leaves out."""
-    if ignored:
+def require_other_store(source: str | os.PathLike[str], output: Path) -> None:
+    """Refuse to append a store to itself, which would double its rows."""
+    if os.path.exists(source) and output.exists() and os.path.samefile(source, output):
+        raise InputError(f"{output} cannot be appended to itself; name another store.")
+
+
+def warn_of_ignored(
+    source: object, ignored: Sequence[str], sources: Mapping[str, Sequence[str]], output: Path
+) -> None:
+    """Warn of arrays or columns that a conversion leaves out.
+
+    ``sources`` has the columns of each array; ids are checked, but not written.
+    """
+    left_out = [*ignored, *sources.get("ids", ())]
+    if left_out:
         warn_caller(
-            f"{source} also holds {few(map(repr, ignored), 8)}, which {output} will not have.",
+            f"{source} also holds {few(map(repr, left_out), 8)}, which {output} will not have.",
             DomaincalWarning,
         )
 

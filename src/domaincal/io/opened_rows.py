@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -70,6 +71,7 @@ def open_rows(
     folder: str | os.PathLike[str] | None = None,
     keep: Keep = "none",
     check_finite: bool = True,
+    **columns: Any,
 ) -> Iterator[OpenedRows]:
     """Open a file whose rows are then read in blocks, by any number of passes over them.
 
@@ -83,7 +85,7 @@ def open_rows(
         ``.parquet`` file is parsed once, to a temporary copy on the disk. Other files are read
         into memory.
     choice : ColumnChoice, optional
-        Columns or arrays to read; by default those of :func:`read`.
+        The columns below in one object.
     max_memory : int or str, optional
         See :func:`read`. It limits what is in memory at a time.
     verify : bool, default False
@@ -95,6 +97,9 @@ def open_rows(
     check_finite : bool, default True
         Whether NaN and infinity in a file that is copied or read are errors. Those of a store are
         errors of the first pass that meets them.
+    **columns
+        Columns or arrays to read, by the keywords of :func:`read`: ``logits``, ``probabilities``,
+        ``features``, ``label``, ``domain``, ``group``, ``id``, ``class_names`` and ``floor``.
 
     Returns
     -------
@@ -114,7 +119,7 @@ def open_rows(
     3
     """
     path = local_path(path)
-    choice = ColumnChoice() if choice is None else choice
+    choice = ColumnChoice(**columns) if choice is None else replace(choice, **columns)
     require_readable(path)
     opened: OpenedRows | RowChunks
     if path != STDIN and is_store(path):

@@ -148,10 +148,11 @@ def open_snapshot(snapshot: StoreSnapshot) -> BlockedRows:
     """Rows of a store, of which nothing but the headers of the files is read."""
     snapshot.check()
     meta = snapshot.meta
+    folder = Path(os.path.abspath(snapshot.path))  # the workers of a cluster have another one
     arrays: dict[str, Any] = {}
     for name, columns in meta.columns.items():
         files = [
-            ShardFile.of(snapshot.path / shard.name / f"{name}.npy", shard.n_rows)
+            ShardFile.of(folder / shard.name / f"{name}.npy", shard.n_rows)
             for shard in snapshot.shards
         ]
         shape = (meta.n_rows,) if columns is None else (meta.n_rows, columns)

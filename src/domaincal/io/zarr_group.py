@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,9 @@ class ZarrGroup:
         name = shown(path)
         try:
             with decoding(name, DAMAGED):
-                group = zarr.open_group(address_of(path) or str(path), mode="r")
+                # The workers of a cluster have another folder.
+                place = address_of(path) or os.path.abspath(path)
+                group = zarr.open_group(place, mode="r")
                 attributes = dict(group.attrs).get(KEY)
                 arrays = dict(group.arrays())
         except FileFormatError as error:

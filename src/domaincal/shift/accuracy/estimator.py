@@ -34,6 +34,8 @@ from domaincal.statistics import LabelledRows, fit_temperature
 #: Columns of the table of estimates.
 COLUMNS = ("domain", "n", "predicted_accuracy", "low", "high", "verdict", "reason")
 _TOO_FAR = "There is no interval: estimates for domains unlike all known ones can be far off."
+# Largest size of the rows of a store to which an estimator is fitted, about ten times.
+_SAMPLE_BYTES = 1 << 26
 _SIZES = (1, 2, 5, 10, 20, 50, 100, 300, 1000)
 
 
@@ -103,7 +105,7 @@ class AccuracyEstimator(BaseEstimator, ABC):
         ----------
         logits : array of shape (n, n_classes), or CalibrationData
             Unnormalised scores. A CalibrationData replaces logits, y, features and domains. Of a
-            store, a random sample of at most 256 MiB is taken.
+            store, a random sample of at most 64 MiB is taken.
         y : array of shape (n,)
             Class of each row: the column number of its logit, from 0.
         features : array of shape (n, n_features), optional
@@ -122,7 +124,7 @@ class AccuracyEstimator(BaseEstimator, ABC):
         if isinstance(given, BlockedRows):
             unpack_arguments("fit", given, y=y, features=features, domains=domains)
             given, y, features, domains = (
-                read_or_sample_data(given, name=_name(self)),
+                read_or_sample_data(given, name=_name(self), sample_bytes=_SAMPLE_BYTES),
                 None,
                 None,
                 None,
