@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 import domaincal as dc
 from domaincal.distributed import answer_plan, combine_sites, plan_second_round, summarize_site
+from domaincal.errors import InputError
 
 _SEEDS = (0, 1, 2)
 # Wide limits: clipped temperatures would hide errors.
@@ -71,6 +72,28 @@ def _batches(seed: int) -> list[float]:
     return [np.abs(sums_ - same).max(), np.abs(other - same).max(), np.ptp(same)]
 
 
+def _different_sites(ratio: float, n_rows: tuple[int, int], seed: int) -> float:
+    """Error of the pooled temperature of two sites with T = 1 and T = ratio; inf if not found."""
+    parts = []
+    for name, n, scale in zip("ab", n_rows, (1.0, ratio), strict=True):
+        random = np.random.default_rng([seed, n, ord(name)])
+        z = random.normal(size=(n, 5))
+        z[np.arange(n), random.integers(5, size=n)] += 2.5
+        labels = (z + random.gumbel(size=z.shape)).argmax(axis=1)  # drawn from softmax(z)
+        parts.append(dc.CalibrationData(scale * z, labels=labels, domains=np.repeat(name, n)))
+    both = dc.CalibrationData(
+        np.concatenate([part.logits for part in parts]),
+        labels=np.concatenate([part.labels for part in parts]),
+    )
+    exact = dc.TemperatureScaling().fit(both).temperature_
+    try:
+        plan = plan_second_round([summarize_site(part) for part in parts], dc.TemperatureScaling())
+    except InputError:
+        return np.inf
+    assert plan.log_beta is not None
+    return abs(float(np.exp(-plan.log_beta[1])) / exact - 1)
+
+
 def _print_table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     titles = list(header)
     for row in (titles, ["---"] * len(titles), *rows):
@@ -103,6 +126,13 @@ def main() -> None:
         error = max(_one_round(one, _LOG)[0] for one in rows)
         table.append([np.dtype(dtype).name, f"{rows[0].logits.size:,}", f"{error:.0e}"])
     _print_table(["logits", "how many", "log T, intercept, equal weight"], table)
+
+    sizes, table = ((300, 300), (100, 3000), (3000, 100)), []
+    for ratio in (2, 4, 8, 16):
+        errors = [max(_different_sites(ratio, n, seed) for seed in range(10)) for n in sizes]
+        table.append([str(ratio), *("not found" if e == np.inf else f"{e:.0e}" for e in errors)])
+    titles = [f"{a} rows with T = 1, {b} with the other" for a, b in sizes]
+    _print_table(["ratio of T", *titles], table)
 
     found = np.max([_batches(seed) for seed in _SEEDS], axis=0)
     header = ["batch: sums against rows", "two seeds of a fit to rows", "range of log T"]

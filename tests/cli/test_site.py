@@ -52,7 +52,7 @@ def test_one_round_gives_the_model_of_the_pooled_rows(folder, data):
     assert said.startswith("sums over 200 rows of 2 domains written to n.safetensors (")
     assert "What leaves the building: n_rows 2 number of rows of each domain temperature 2" in said
     assert "gram 3 x 3 sums of the products of two features, over all rows" in said
-    assert "No label, logit or feature of a single row is in it." in said
+    assert "sums of features are over at least 100 rows each, and bins count at least 1" in said
     sums = summarize_all()
     said = run("combine", *sums, "-o", "model.safetensors").stdout
     assert "md-ts: MultiDomainTemperatureScaling()" in said
@@ -108,6 +108,30 @@ def test_the_shift_is_a_file_of_numbers_or_the_mean_of_a_site(folder, data):
     np.testing.assert_allclose(used, north, rtol=1e-12)
     run("summarize", "north.npz", "-o", "x.safetensors", "--shift", "model.safetensors", code=1)
     run("summarize", "north.npz", "-o", "x.safetensors", "--shift", "none.npy", code=1)
+
+
+def test_rare_features_and_few_wrong_rows_are_refused_with_the_option_that_allows_them(folder):
+    north = dc.read("north.npz")
+    features = north.features.copy()
+    features[:, 1] = np.arange(len(north)) == 7
+    for name, labels, said in (
+        ("rare.npz", north.labels, "the feature 1 (1 row) differs"),
+        ("good.npz", np.where(np.arange(len(north)) < 3, north.labels, north.logits.argmax(1)),
+         "are predicted wrong in domain"),
+    ):  # fmt: skip
+        dc.write(
+            dc.CalibrationData(
+                north.logits, labels=labels, features=features, domains=north.domains
+            ),
+            name,
+        )
+        result = run("summarize", name, "-o", "x.safetensors", code=1)
+        message = " ".join(result.stderr.split())
+        assert said in message
+        assert "allow them with --min-rows." in message
+        assert not (folder / "x.safetensors").exists()
+        run("summarize", name, "-o", "x.safetensors", "--min-rows", "1")
+        (folder / "x.safetensors").unlink()
 
 
 def test_features_can_stay_at_the_site(folder, data):

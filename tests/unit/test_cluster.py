@@ -360,3 +360,19 @@ def test_a_site_can_sum_the_rows_of_a_cluster(rows, memory):
         plan = distributed.plan_second_round([sums], method)
         expected = distributed.answer_plan(memory, plan).arrays()
         _require_same_arrays(distributed.answer_plan(rows, plan).arrays(), expected)
+
+
+def test_a_site_on_a_cluster_counts_the_rows_in_which_a_feature_differs(memory, client, tmp_path):
+    features = np.tile(memory.features[:, :1], (1, 4)).astype(float)
+    codes = memory.domain_codes[0]
+    place = np.arange(len(memory))
+    features[:, 1] = np.isin(place, np.flatnonzero(codes == 1)[3:10]) + 2.0
+    features[:, 2] = codes
+    data = dc.CalibrationData(
+        memory.logits, labels=memory.labels, features=features, domains=memory.domains
+    )
+    store = dc.Store(tmp_path / "rare")
+    store.write(data)
+    for rows in (data, distributed.on_cluster(store, client)):
+        with pytest.raises(InputError, match=r"the feature 1 \(7 rows\) differs .* of domain '"):
+            distributed.summarize_site(rows)

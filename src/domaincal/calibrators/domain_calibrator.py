@@ -95,10 +95,10 @@ class DomainCalibrator(TemperatureCalibrator):
         self.n_iter_ = domains.each.n_iter
 
     def _facts(self) -> dict[str, str]:
-        t = self.domain_temperatures_
+        t, t_all = self.domain_temperatures_, self.temperature_
         n_unused = len(t) - len(self.used_domains_)
         return {
-            "pooled temperature": f"{self.temperature_:.4g}",
+            "pooled temperature": "unknown" if np.isnan(t_all) else f"{t_all:.4g}",
             "domains": f"{len(t)}" + (f", of which {n_unused} not used" if n_unused else ""),
             "T of the domains": f"{t.min():.4g} to {t.max():.4g}",
         }

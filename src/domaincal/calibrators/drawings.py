@@ -37,7 +37,8 @@ def draw_temperatures(
     t = np.log(temperatures[order])
     # Beyond 25 an interval is as wide as the drawing.
     half = 1.96 * np.minimum(np.nan_to_num(errors[order]), 25.0)
-    ends = np.concatenate([t - half, t + half, [np.log(pooled)]])
+    known = not np.isnan(pooled)
+    ends = np.concatenate([t - half, t + half, [np.log(pooled)] if known else []])
     # A single wide interval must not compress all others.
     low, high = np.clip([ends.min(), ends.max()], t.min() - np.log(2), t.max() + np.log(2))
     rows = [
@@ -48,9 +49,11 @@ def draw_temperatures(
         for k, value, bar in zip(order, t, half, strict=True)
     ]  # fmt: skip
     shown = "" if len(order) == len(temperatures) else f", {len(order)} of {len(temperatures)}"
-    label = f"T from {np.exp(low):.3g} to {np.exp(high):.3g} (log scale{shown}); dashed: pooled"
+    label = f"T from {np.exp(low):.3g} to {np.exp(high):.3g} (log scale{shown})"
+    label += "; dashed: pooled" if known else ""
     label += "" if used.all() else "; hollow: not used"
-    return draw_rows(rows, (low, high), label, reference=float(np.log(pooled)))
+    reference = float(np.log(pooled)) if known else None
+    return draw_rows(rows, (low, high), label, reference=reference)
 
 
 def draw_maps(maps: Sequence[Callable[[FloatArray], FloatArray]]) -> str:

@@ -62,7 +62,8 @@ def site() -> None:
 )  # fmt: skip
 @click.option(
     "--min-rows", type=click.IntRange(min=1), default=_MIN_ROWS, show_default=True,
-    help="Domains with fewer rows are refused.",
+    help="Domains with fewer rows are refused, and features that differ from their most common "
+    "value in fewer rows of a domain.",
 )  # fmt: skip
 @click.option(
     "--sorted-logits",

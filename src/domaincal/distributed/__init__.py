@@ -15,8 +15,9 @@ from __future__ import annotations
 from domaincal.distributed.cluster_connection import cluster_client
 from domaincal.distributed.cluster_rows import on_cluster
 from domaincal.distributed.dask_rows import from_dask
+from domaincal.distributed.site_answers import answer_plan
 from domaincal.distributed.site_models import combine_sites, plan_second_round
-from domaincal.distributed.site_plan import SiteAnswers, SitePlan, answer_plan
+from domaincal.distributed.site_plan import SiteAnswers, SitePlan
 from domaincal.distributed.site_rounds import load_site
 from domaincal.distributed.site_summary import summarize_site
 from domaincal.distributed.site_sums import SiteSums

@@ -4,11 +4,14 @@ Every site draws batches from its own domains, as a fit to rows does, and sends 
 covariances. The regressions need no more. Three numbers of a fit to rows do: the 95% quantile of
 the errors and the largest distance of a batch, for which the statistics of a domain are taken to be
 normal, and the limits of left-out predictions, which are not applied.
+
+Which rows are drawn is known to the site only: whoever knew the rows of many batches could compute
+the statistics of single rows from the means.
 """
 
 from __future__ import annotations
 
-import hashlib
+import secrets
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -21,7 +24,6 @@ import scipy.stats
 
 from domaincal._row_arrays import is_row_array
 from domaincal._typing import Array, FloatArray, IntArray
-from domaincal._validation import check_random_state
 from domaincal.calibrators.batch.batch_map import (
     LARGEST_VALUE,
     N_NORMS,
@@ -31,7 +33,7 @@ from domaincal.calibrators.batch.batch_map import (
 )
 from domaincal.calibrators.batch.batch_rows import domain_rows, domain_values
 from domaincal.calibrators.batch.batch_sample import sample_for_batches
-from domaincal.calibrators.batch.batch_temperature import REACH, BatchTemperatureScaling
+from domaincal.calibrators.batch.batch_temperature import REACH
 from domaincal.calibrators.batch.batch_training import (
     BATCHES,
     domain_weight,
@@ -46,16 +48,16 @@ from domaincal.calibrators.inputs import TrainingRows
 from domaincal.distributed.site_summary import CheckedSite
 from domaincal.distributed.site_sums import SiteSums
 from domaincal.kernels.row_groups import rows_of_codes
-from domaincal.statistics import fit_temperature
+from domaincal.statistics import TemperatureFit
 from domaincal.statistics.batch_sums import LOGIT_STATISTICS
 from domaincal.statistics.bayesian_ridge import RidgeSums, fit_bayesian_ridge, sums_of_others
 from domaincal.statistics.consistent_temperature import consistent_log_temperatures
 from domaincal.statistics.domain_folds import similar_domain_folds
-from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
-_N_DIRECTIONS = 8
-# Directions whose variance is below this fraction of the largest are rounding errors.
-_SMALLEST_VARIANCE = 1e-10
+#: Most directions of a plan.
+N_DIRECTIONS = 8
+#: Directions whose variance is below this fraction of the largest are rounding errors.
+SMALLEST_VARIANCE = 1e-10
 # Points of a normal distribution, in place of the errors of batches.
 _NORMAL_POINTS = scipy.stats.norm.ppf((np.arange(200) + 0.5) / 200)
 
@@ -68,13 +70,11 @@ class BatchPlan:
     ----------
     log_pooled : float
         Log of the pooled temperature.
-    seed : int
     directions : FeatureDirections or None
         Projection of the features; None without features.
     """
 
     log_pooled: float
-    seed: int
     directions: FeatureDirections | None
 
 
@@ -99,20 +99,17 @@ class BatchMoments:
     batch_covariances: FloatArray
 
 
-def plan_batches(
-    calibrator: BatchTemperatureScaling, sums: SiteSums, log_pooled: float
-) -> BatchPlan:
+def plan_batches(sums: SiteSums, log_pooled: float) -> BatchPlan:
     """Plan of the batches, with directions from the sums of the first round."""
-    seed = int(check_random_state(calibrator.random_state).integers(1 << 31))
     directions = None if sums.rows.features != "given" else _directions(sums)
-    return BatchPlan(log_pooled, seed, directions)
+    return BatchPlan(log_pooled, directions)
 
 
-def answer_batches(site: CheckedSite, plan: BatchPlan) -> BatchMoments:
+def answer_batches(
+    site: CheckedSite, plan: BatchPlan, fit: TemperatureFit, used: Array
+) -> BatchMoments:
     """Moments of the batches of each domain, from at most 4,096 rows of each."""
     rows, n_domains = site.labelled, len(site.about.domains)
-    fit = fit_temperature(rows)
-    used = (site.n_rows >= MINIMUM_ROWS) & ~fit.at_bound
     targets = consistent_log_temperatures(
         rows.logits, rows.labels, site.codes, np.log(fit.temperature), reach=REACH
     )
@@ -130,9 +127,7 @@ def answer_batches(site: CheckedSite, plan: BatchPlan) -> BatchMoments:
         beta=float(np.exp(-plan.log_pooled)), directions=plan.directions,
     )  # fmt: skip
     for k, of_domain in zip(domains, values, strict=True):
-        # The name of the domain decides what is drawn, not the site that it is in.
-        random = np.random.default_rng([plan.seed, _number_of(site.about.domains[k])])
-        batches = resample_batches([of_domain], random)
+        batches = resample_batches([of_domain], _private_random())
         found.profiles[k] = batches.profiles[0]
         for j, of_size in enumerate(batches.of_size):
             mean = of_size.statistics.mean(axis=0)
@@ -266,17 +261,17 @@ def _directions(sums: SiteSums) -> FeatureDirections:
     covariance = equations.gram / total - np.outer(mean, mean)
     scale = float(np.sqrt(max(np.diagonal(covariance).max(), 0.0))) or 1.0
     width = len(mean)
-    first = max(0, width - _N_DIRECTIONS)
+    first = max(0, width - N_DIRECTIONS)
     values, vectors = scipy.linalg.eigh(covariance / scale**2, subset_by_index=(first, width - 1))
     # The sign of an eigenvector is arbitrary: it must not depend on the machine.
     largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0)
     vectors = vectors * np.where(largest < 0, -1.0, 1.0)
-    kept = values > _SMALLEST_VARIANCE * max(values[-1], np.finfo(np.float64).tiny)
+    kept = values > SMALLEST_VARIANCE * max(values[-1], np.finfo(np.float64).tiny)
     directions = np.zeros((width, width - first))
     directions[:, : int(kept.sum())] = (vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1]
     return FeatureDirections(mean + equations.shift, scale, directions)
 
 
-def _number_of(name: Any) -> int:
-    """Number that follows from the name of a domain."""
-    return int.from_bytes(hashlib.sha256(repr(name).encode("utf-8")).digest()[:8], "little")
+def _private_random() -> np.random.Generator:
+    """Generator that nobody outside can repeat."""
+    return np.random.default_rng(secrets.randbits(256))

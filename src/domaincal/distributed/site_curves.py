@@ -12,7 +12,8 @@ from scipy.optimize import brentq
 from domaincal._row_arrays import row_range, sum_over_parts
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import non_finite_logits_error
-from domaincal.errors import InputError
+from domaincal._warnings import warn_caller
+from domaincal.errors import BoundaryWarning, InputError
 from domaincal.kernels import dispatch
 from domaincal.statistics import LabelledRows, TemperatureFit, TemperatureSums
 from domaincal.statistics.blocks import Workers, row_blocks
@@ -30,11 +31,17 @@ _SMALLEST_ROW = 16
 # several sites are the same. At the root, the interpolated slope of eight points is exact to 1e-9.
 _STEP = 0.25
 _N_POINTS = 8
-# The points of a site reach this factor beyond the temperatures of its domains.
-_REACH = float(np.log(16.0))
+# The points of a site reach these factors above and below the temperatures of its domains. At high
+# temperatures all rows count alike. At low ones the sums are those of the rows that are wrong, or
+# nearly so: no more of them than the temperature of all sites needs.
+_REACH_ABOVE = float(np.log(16.0))
+_REACH_BELOW = float(np.log(4.0))
 # Domains at a bound tell nothing: the points then cover the usual temperatures, in units of the
 # spread of the logits.
-_USUAL = float(np.log(32.0))
+_USUAL_ABOVE = float(np.log(32.0))
+_USUAL_BELOW = float(np.log(8.0))
+# Temperatures of one classifier differ less.
+_LARGEST_RATIO = 256.0
 # Points of the second round around the estimate of the first.
 _NEAR = 0.01
 
@@ -154,17 +161,33 @@ def site_points(fit: TemperatureFit, used: Array) -> FloatArray:
     """Points of the first round for a site with these temperatures."""
     if used.any():
         u = -np.log(fit.temperature[used])
-        low, high = u.min() - _REACH, u.max() + _REACH
+        low, high = u.min() - _REACH_ABOVE, u.max() + _REACH_BELOW
     else:
         known = fit.scale[fit.scale > 0]
         u = -np.log(known) if len(known) else np.zeros(1)
-        low, high = u.min() - _USUAL, u.max() + _USUAL
+        low, high = u.min() - _USUAL_ABOVE, u.max() + _USUAL_BELOW
     return np.arange(np.floor(low / _STEP), np.ceil(high / _STEP) + 1) * _STEP
 
 
-def points_near(u: float) -> FloatArray:
-    """Points of the second round, around the root that the first round has found."""
-    return np.array([u - _NEAR, u, u + _NEAR])
+def points_near(u: float, curve: SlopeCurve) -> FloatArray:
+    """Points of the second round, around the root that the first round has found.
+
+    A temperature at a bound is outside of the points of the first round, which sites do not leave.
+    """
+    low, high = curve.log_beta[[0, -1]] if len(curve.log_beta) else (u, u)
+    return float(np.clip(u, low, high)) + _NEAR * np.array([-1.0, 0.0, 1.0])
+
+
+def are_near(log_beta: FloatArray) -> bool:
+    """Whether these are points of a second round."""
+    steps = np.diff(log_beta)
+    return len(log_beta) == 3 and bool(np.allclose(steps, _NEAR, rtol=1e-6))
+
+
+def within_points(log_beta: FloatArray | float, fit: TemperatureFit, used: Array) -> bool:
+    """Whether a site with these temperatures had its points in the first round around them."""
+    points, u = site_points(fit, used), np.asarray(log_beta)
+    return bool((u >= points[0] - 2 * _NEAR).all() and (u <= points[-1] + 2 * _NEAR).all())
 
 
 def fit_from_curve(
@@ -175,6 +198,53 @@ def fit_from_curve(
     ``scale`` is the mean within-row standard deviation of their logits, and ``each`` holds the
     temperatures of the domains. If all of these are at the same bound, so is the result.
     """
+    found = _found_in_curve(curve, n_rows, scale, each)
+    if found is None:
+        raise InputError(
+            f"no temperature of all rows was found: {_different(each)}; check that all sites use "
+            "the same classifier and the same scale of the logits."
+        )
+    return found
+
+
+def fit_or_unknown(
+    curve: SlopeCurve,
+    n_rows: float,
+    scale: float,
+    each: TemperatureFit,
+    *,
+    used: Array,
+    warn: bool,
+) -> TemperatureFit:
+    """Temperature of all rows for methods that do not need it: NaN if it is not found.
+
+    ``each`` holds the temperatures of all domains, and ``used`` tells which of them are used. Where
+    these are very different, the classifier or its scale is not the same: an error.
+    """
+    t = each.temperature[used]
+    if t.max() > _LARGEST_RATIO * t.min():
+        return fit_from_curve(curve, n_rows, scale, each)
+    found = _found_in_curve(curve, n_rows, scale, each)
+    if found is None:
+        if warn:
+            warn_caller(
+                f"the pooled temperature is unknown (NaN): {_different(each)} for the sums of one "
+                "round. The predictions do not depend on it.",
+                BoundaryWarning,
+            )
+        found = _one_fit(np.nan, np.nan, np.nan, scale)
+    return found
+
+
+def _different(each: TemperatureFit) -> str:
+    low, high = each.temperature.min(), each.temperature.max()
+    return f"the temperatures of the sites, from {low:.3g} to {high:.3g}, are too different"
+
+
+def _found_in_curve(
+    curve: SlopeCurve, n_rows: float, scale: float, each: TemperatureFit
+) -> TemperatureFit | None:
+    """Temperature of all rows of a curve; None if it is not between the points."""
     u = curve.root() if len(curve.log_beta) else None
     if u is not None:
         rate = np.exp(u) * max(curve.column_at(CURVATURE, u), 0.0)
@@ -188,11 +258,7 @@ def fit_from_curve(
         return _one_fit(low * scale, np.nan, np.nan, scale)
     if each.at_bound.all() and (each.temperature >= each.scale).all():
         return _one_fit(high * scale, np.nan, np.nan, scale)
-    raise InputError(
-        "no temperature of all rows was found: the temperatures of the sites, from "
-        f"{each.temperature.min():.3g} to {each.temperature.max():.3g}, are too different; check "
-        "that all sites use the same classifier and the same scale of the logits."
-    )
+    return None
 
 
 def _one_fit(temperature: float, error: float, nll: float, scale: float) -> TemperatureFit:

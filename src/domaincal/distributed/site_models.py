@@ -29,7 +29,13 @@ from domaincal.calibrators.heads.linear import ALPHA_GRID
 from domaincal.calibrators.multi_domain import MultiDomainTemperatureScaling
 from domaincal.calibrators.temperature import TemperatureScaling, warn_of_bound
 from domaincal.distributed.site_batches import BatchMoments, fit_batches, plan_batches
-from domaincal.distributed.site_curves import COLUMNS, add_curves, fit_from_curve, points_near
+from domaincal.distributed.site_curves import (
+    COLUMNS,
+    add_curves,
+    fit_from_curve,
+    fit_or_unknown,
+    points_near,
+)
 from domaincal.distributed.site_plan import SitePlan
 from domaincal.distributed.site_rounds import Rounds, Site, load_rounds
 from domaincal.distributed.site_search import best_penalty, search_plan
@@ -85,14 +91,14 @@ def combine_sites(sites: Sequence[Site], calibrator: Any) -> Any:
             rounds.require_array("nll_sums", lambda n: (len(ALPHA_GRID) + 1, n))
         else:
             rounds.refuse_answers()
-        domains = _domain_fit(sums, _pooled(sums))
+        domains = _domain_fit(sums, _pooled_if_needed(sums))
         _store_head(fitted, rounds, sums, domains)
     elif isinstance(fitted, BatchTemperatureScaling):
         _store_batches(fitted, rounds, sums)
     else:
         name = type(fitted).__name__
         rounds.require_answers(fitted, name)
-        asked = _points(_pooled(sums))
+        asked = _points(sums)
         rounds.require_array("curve", lambda _: (len(asked), len(COLUMNS)))
         curve = add_curves([answer.curve for answer in rounds.answers if answer.curve is not None])
         pooled = fit_from_curve(
@@ -151,14 +157,14 @@ def plan_second_round(sites: Sequence[Site], calibrator: Any) -> SitePlan:
         if sums.used.sum() < MINIMUM_DOMAINS:
             raise InputError(_NO_SECOND_ROUND.format(what=fitted))
         log_pooled = float(np.log(_pooled(sums).temperature[0]))
-        return SitePlan(sums.rows, identity, batches=plan_batches(fitted, sums, log_pooled))
+        return SitePlan(sums.rows, identity, batches=plan_batches(sums, log_pooled))
     if not isinstance(fitted, MultiDomainTemperatureScaling):
-        return SitePlan(sums.rows, identity, _points(_pooled(sums)))
+        return SitePlan(sums.rows, identity, _points(sums))
     _require_features(fitted, sums)
     if not needs_search(fitted, sums):
         raise InputError(_NO_SECOND_ROUND.format(what=fitted))
     _require_search_sums(rounds.sites)
-    domains = _domain_fit(sums, _pooled(sums), warn=False)
+    domains = _domain_fit(sums, _pooled_if_needed(sums, warn=False), warn=False)
     return SitePlan(sums.rows, identity, search=search_plan(fitted, sums, domains))
 
 
@@ -220,9 +226,18 @@ def _pooled(sums: SiteSums) -> TemperatureFit:
     return fit_from_curve(sums.curve, float(n.sum()), pooled_scale(n, sums.fit.scale), sums.fit)
 
 
-def _points(pooled: TemperatureFit) -> FloatArray:
+def _pooled_if_needed(sums: SiteSums, *, warn: bool = True) -> TemperatureFit:
+    """The same for MD-TS, which predicts it only if no domain is used; otherwise it can be NaN."""
+    if not sums.used.any():
+        return _pooled(sums)
+    n = np.asarray(sums.n_rows, np.float64)
+    scale = pooled_scale(n, sums.fit.scale)
+    return fit_or_unknown(sums.curve, float(n.sum()), scale, sums.fit, used=sums.used, warn=warn)
+
+
+def _points(sums: SiteSums) -> FloatArray:
     """Points of the second round."""
-    return points_near(-float(np.log(pooled.temperature[0])))
+    return points_near(-float(np.log(_pooled(sums).temperature[0])), sums.curve)
 
 
 def _domain_fit(sums: SiteSums, pooled: TemperatureFit, *, warn: bool = True) -> DomainFit:
@@ -291,7 +306,7 @@ def _store_batches(fitted: BatchTemperatureScaling, rounds: Rounds, sums: SiteSu
         fitted.batch_errors_ = error_table(fitted.batch_map_, np.nan)
         return
     rounds.require_answers(fitted, "BatchTemperatureScaling")
-    fitted.feature_directions_ = plan_batches(fitted, sums, log_pooled).directions
+    fitted.feature_directions_ = plan_batches(sums, log_pooled).directions
     n = n_statistics(fitted.feature_directions_)
     rounds.require_array("batch_means", lambda n_domains: (n_domains, len(BATCHES), n))
     fitted.batch_map_, fitted.batch_errors_ = fit_batches(

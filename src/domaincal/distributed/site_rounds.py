@@ -13,7 +13,8 @@ import numpy as np
 
 from domaincal.distributed.site_file import ANSWERS, PLAN, decode_sums, read_site_file
 from domaincal.distributed.site_merge import digest_of, merge_sites, require_same_columns
-from domaincal.distributed.site_plan import SiteAnswers, SitePlan, decode_answers, decode_plan
+from domaincal.distributed.site_plan import SiteAnswers, SitePlan
+from domaincal.distributed.site_plan_file import decode_answers, decode_plan
 from domaincal.distributed.site_sums import SiteSums
 from domaincal.errors import InputError
 

@@ -3,7 +3,7 @@
 # Short signatures in help(): annotations stay text.
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,13 +25,14 @@ from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.blocked_rows import as_rows
 from domaincal.data.fingerprint import fingerprint
 from domaincal.distributed.site_curves import SlopeCurve, site_points
+from domaincal.distributed.site_disclosure import check_kinds, check_rare_features
 from domaincal.distributed.site_features import FeatureSums
 from domaincal.distributed.site_file import N_BINS, SUMS, decode_sums, read_site_file
 from domaincal.distributed.site_sums import FEATURES, SiteRows, SiteSums
 from domaincal.errors import InputError
 from domaincal.io.npy import read_npy_file
 from domaincal.kernels import dispatch
-from domaincal.statistics import LabelledRows, fit_temperature
+from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 from domaincal.statistics.bin_sums import bin_edges
 from domaincal.statistics.blocks import Workers, row_blocks
 from domaincal.statistics.domain_bins import DomainBins
@@ -40,8 +41,8 @@ from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
 #: Domains with fewer rows are refused by default.
 MIN_ROWS = 50
-# In bins with fewer rows, the middle of the bin stands for their confidences: the sum over one row
-# would be the confidence of that row.
+# Bins of the confidence with fewer rows are counted with the next: the sums over one row would be
+# its confidence, and whether it is right.
 _COUNTED_FROM = 10
 
 
@@ -84,7 +85,10 @@ def summarize_site(
         each row, for MD-TS with ``features="logits"``. "none": sum neither, for methods without
         features.
     min_rows : int, default 50
-        Domains with fewer rows are refused: sums over few rows tell much about each of them.
+        Domains with fewer rows are refused: sums over few rows tell much about each of them. So are
+        features that differ from their most common value in fewer rows of a domain (or in fewer
+        than half of its rows), but not in none, and domains in which fewer than 5 rows, or fewer
+        than ``min_rows``, are wrong or right, but not none.
     search : bool, default False
         Also sum what the search for the penalty of ridge needs: products of features and slopes of
         each domain.
@@ -109,17 +113,18 @@ def summarize_site(
     site = check_site(data, features=features)
     check_min_rows(site, min_rows)
     rows, n = site.labelled, site.n_rows
-    fit = fit_temperature(rows)
-    used = (n >= MINIMUM_ROWS) & ~fit.at_bound
+    bins = _confidence_bins(rows)
+    check_kinds(site.about.domains, n, bins.hits.sum(axis=1), min_rows)
+    fit, used = fit_domains(site)
     curves = SlopeCurve.from_rows(rows, site_points(fit, used))
     sums = None
     if site.features is not None:
         given = _check_shift(shift, site.features.shape[1])
         sums = FeatureSums.from_rows(site.features, site.codes, n, used, shift=given, search=search)
+        check_features_vary(site, used, min_rows)
     return SiteSums(
-        site.about, n.astype(np.int64), fit, _confidence_bins(rows), curves.total(),
-        curves if search else None, sums,
-    )  # fmt: skip
+        site.about, n.astype(np.int64), fit, bins, curves.total(), curves if search else None, sums
+    )
 
 
 def load_shift(text: str) -> float | FloatArray:
@@ -201,6 +206,31 @@ def check_min_rows(site: CheckedSite, min_rows: int) -> None:
         )
 
 
+def fit_domains(site: CheckedSite) -> tuple[TemperatureFit, Array]:
+    """Temperature of each domain, and which domains are used.
+
+    The log loss at a bound is not kept: it would be that of the rows that are nearly wrong.
+    """
+    fit = fit_temperature(site.labelled)
+    fit = replace(fit, nll=np.where(fit.at_bound, 0.0, fit.nll))
+    return fit, (site.n_rows >= MINIMUM_ROWS) & ~fit.at_bound
+
+
+def check_few_wrong(site: CheckedSite, min_rows: int) -> None:
+    """Raise InputError for domains in which few rows, but not none, are wrong or right."""
+    n_right = _confidence_bins(site.labelled).hits.sum(axis=1)
+    check_kinds(site.about.domains, site.n_rows, n_right, min_rows)
+
+
+def check_features_vary(site: CheckedSite, used: Array, min_rows: int) -> None:
+    """Raise InputError for features whose sums over the used domains would show single rows."""
+    assert site.features is not None
+    check_rare_features(
+        site.features, site.codes, site.n_rows, used, names=site.about.domains,
+        feature_names=site.about.feature_names, min_rows=min_rows,
+    )  # fmt: skip
+
+
 def _check_shift(shift: Any, n_features: int) -> FloatArray:
     """Checked shift with one value for each feature."""
     try:
@@ -220,12 +250,29 @@ def _check_shift(shift: Any, n_features: int) -> FloatArray:
 
 
 def _confidence_bins(rows: LabelledRows) -> DomainBins:
-    """Rows, confidences and hits of each domain in bins of the confidence before calibration."""
+    """Rows, confidences and hits of each domain in bins of the confidence before calibration.
+
+    Bins with few rows are counted with the next, and the last with the one before. In a domain with
+    few rows, the middle of the bin stands for the confidences.
+    """
     edges = bin_edges(np.zeros(1), N_BINS, "uniform")
-    weight, confidence, hits = sum_over_parts(_bin_sums, rows)
-    few = weight < _COUNTED_FROM
+    sums = sum_over_parts(_bin_sums, rows)
+    weight = sums[0]
+    for j in range(N_BINS - 1):
+        _move(sums, j, np.full(len(weight), j + 1), weight[:, j] < _COUNTED_FROM)
+    filled = weight[:, :-1] > 0
+    last = N_BINS - 2 - filled[:, ::-1].argmax(axis=1)
+    _move(sums, N_BINS - 1, last, (weight[:, -1] < _COUNTED_FROM) & filled.any(axis=1))
     middle = (edges[:-1] + edges[1:]) / 2
-    return DomainBins(edges, weight, np.where(few, weight * middle, confidence), hits)
+    sums[1] = np.where(weight < _COUNTED_FROM, weight * middle, sums[1])
+    return DomainBins(edges, *sums)
+
+
+def _move(sums: FloatArray, column: int, target: IntArray, domains: Array) -> None:
+    """Add a column of sums to another column in some domains, and set it to 0 there."""
+    which = np.flatnonzero(domains)
+    sums[:, which, target[which]] += sums[:, which, column]
+    sums[:, which, column] = 0.0
 
 
 def _bin_sums(rows: LabelledRows) -> FloatArray:

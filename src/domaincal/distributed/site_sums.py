@@ -27,7 +27,8 @@ MEANINGS = {
     "at_bound": "whether the rows of a domain determine no temperature",
     "nll": "mean log loss of each domain at its temperature",
     "scale": "mean spread of the logits of each domain",
-    "bins": "rows, sum of confidences and right predictions in 15 bins of each domain",
+    "bins": "rows, sum of confidences and right predictions in 15 bins of each domain; bins with "
+    "fewer than 10 rows are counted with the next",
     "log_beta": "temperatures at which the next sums were taken",
     "curve": "log loss of all rows, its derivatives and their squares, at each of them",
     "domain_curves": "the same for each domain",
@@ -72,7 +73,7 @@ class SiteRows:
 
 @dataclass(frozen=True, eq=False)
 class SiteSums:
-    """Sums over the rows of a site; no row, logit or feature vector of a single row is in it.
+    """Sums over the rows of a site, none of them over few rows.
 
     :func:`summarize_site` returns it, and :func:`combine_sites` takes it or its file.
 
@@ -154,7 +155,7 @@ class SiteSums:
     def table(self) -> pd.DataFrame:
         """Accuracy, mean confidence and ECE of each domain before calibration, and its temperature.
 
-        In bins with fewer than 10 rows, the middle of the bin stands for the confidences.
+        Bins with fewer than 10 rows are counted with the next.
         """
         return pd.DataFrame(
             {
@@ -176,21 +177,45 @@ class SiteSums:
         said = [
             f"Besides these sums over {n} rows, the file holds the names of the {n_domains} "
             "domains, of the classes and of the features, and a digest of the data.",
-            "No label, logit or feature of a single row is in it. Sums are not anonymous by "
-            "themselves: differences of two summaries tell about the rows in which they differ.",
+            "Temperatures, slopes and sums of features are over at least "
+            f"{int(self.n_rows.min())} rows each, and bins count at least "
+            f"{self._fewest_in_bins()}. Sums are not anonymous by themselves: differences of two "
+            "summaries tell about the rows in which they differ, and combinations of sums can be "
+            "those of fewer rows.",
         ]
         if self.features is not None:
-            width, used = len(self.features.shift), self.n_rows[self.used]
-            # Two sums with different weights give the products of two domains by themselves.
-            per_domain = self.features.domain_grams is not None or len(used) == 2
-            fewest = int(used.min() if per_domain else used.sum()) if len(used) else width + 1
-            if fewest <= width:
-                of = "of a domain" if per_domain else "of the site"
+            width = len(self.features.shift)
+            fewest, of = self._fewest_in_products()
+            if 0 < fewest <= width:
                 said.append(
                     f"The {fewest} rows {of} are not more than the {width} features: the sums of "
                     "products then determine the features of the rows up to a rotation."
                 )
         return said
+
+    def _fewest_in_bins(self) -> int:
+        weight = self.bins.weight
+        return int(weight[weight > 0].min())
+
+    def _fewest_in_products(self) -> tuple[int, str]:
+        """Smallest number of rows whose sums of products follow from those of the site.
+
+        ``gram_equal`` weights a domain by one over its number of rows. The difference of its
+        multiple by n and of ``gram`` is without the domains of n rows.
+        """
+        assert self.features is not None
+        n = self.n_rows[self.used]
+        if not len(n):
+            return 0, ""
+        if self.features.domain_grams is not None:
+            return int(n.min()), "of a domain"
+        sizes, domains = np.unique(n, return_counts=True)
+        if len(sizes) == 1:
+            return int(n.sum()), "of the site"
+        without = n.sum() - sizes * domains
+        k = int(without.argmin())
+        others = len(n) - int(domains[k])
+        return int(without[k]), "of a domain" if others == 1 else f"of {others} domains"
 
 
 def contents_of(arrays: dict[str, Array]) -> pd.DataFrame:

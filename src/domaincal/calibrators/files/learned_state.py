@@ -128,6 +128,8 @@ TABLE: dict[type, dict[str, Check]] = {
         "n_iter_": count(),
     },
     MultiDomainTemperatureScaling: {
+        # Unknown for some fits to sums of sites; no prediction needs it.
+        "temperature_": number(*TEMPERATURE_RANGE, nan=True),
         "clip_": limits,
         "_n_features": count(1, size="n_features"),
         "head_": part(LinearMap, KernelMap, NeighbourMap),
