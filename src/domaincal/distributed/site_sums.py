@@ -175,8 +175,10 @@ class SiteSums:
         """Sentences about what is in the sums, and what they may tell."""
         n, n_domains = int(self.n_rows.sum()), len(self.n_rows)
         said = [
-            f"Besides these sums over {n} rows, the file holds the names of the {n_domains} "
-            "domains, of the classes and of the features, and a digest of the data.",
+            f"Besides these sums over {n} rows, the file holds the "
+            f"{'names' if n_domains > 1 else 'name'} of the "
+            f"{f'{n_domains} domains' if n_domains > 1 else 'domain'}, of the classes and of the "
+            "features, and a digest of the data.",
             "Temperatures, slopes and sums of features are over at least "
             f"{int(self.n_rows.min())} rows each, and bins count at least "
             f"{self._fewest_in_bins()}. Sums are not anonymous by themselves: differences of two "

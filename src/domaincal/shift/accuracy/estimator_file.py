@@ -99,9 +99,9 @@ def load_estimator(path: str | os.PathLike[str]) -> ConfidenceEstimator:
     if SECTION not in sections:
         raise InputError(
             f"{path} tells nothing about the accuracy in new domains: it was fitted to fewer than "
-            "3 domains, by an older domaincal, or saved by calibrator.save; write it with "
-            "domaincal fit, or domaincal.shift.save_estimator, from labelled rows of at least 3 "
-            "domains."
+            "3 domains, by an older domaincal, combined from sites, or saved by calibrator.save; "
+            "write it with domaincal fit, or domaincal.shift.save_estimator, from labelled rows of "
+            "at least 3 domains."
         )
     with decoding(path, "write the model again with domaincal fit"):
         estimator = _restored(sections[SECTION])
