@@ -182,3 +182,14 @@ def test_read_only_arrays_do_not_compile_a_second_version():
     assert known[0] == known[1]
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_the_predicted_class_is_the_first_of_the_largest_logits(dtype, monkeypatch):
+    monkeypatch.setattr(dispatch, "_WIDENED", 100)
+    random = np.random.default_rng(0)
+    # Few different values, among them both zeros: most rows have ties.
+    z = random.choice(np.array([-0.0, 0.0, -1.5, 6e-8, -65504.0], dtype), (503, 7))
+    expected = [max(range(7), key=lambda k: (row[k], -k)) for row in z.astype(float).tolist()]
+    np.testing.assert_array_equal(dispatch.predicted_classes(z), expected)
+    assert dispatch.predicted_classes(z[:0]).shape == (0,)

@@ -19,6 +19,8 @@ from domaincal.kernels.bins import bin_index
 #: Below this many numbers, loading compiled code costs more than it saves.
 COMPILED_FROM = 1 << 18
 _LOG2_E = 1.4426950408889634
+# Numbers of 16 bits that are widened at a time.
+_WIDENED = 1 << 20
 
 
 def use_compiled(n_elements: int) -> bool:
@@ -132,7 +134,15 @@ def predicted_classes(logits: Array) -> IntArray:
     """First class with the largest logit, as a numpy array."""
     if on_device(logits):
         return torch_kernels.first_class(logits.tensor)
-    return np.asarray(np.argmax(logits, axis=1))
+    if logits.dtype != np.float16:
+        return np.asarray(np.argmax(logits, axis=1))
+    # numpy compares numbers of 16 bits four times as slowly as it widens and compares them.
+    predicted = np.empty(len(logits), np.int64)
+    size = max(1, _WIDENED // max(1, logits.shape[1]))
+    for start in range(0, len(logits), size):
+        rows = slice(start, start + size)
+        predicted[rows] = logits[rows].astype(np.float32).argmax(axis=1)
+    return predicted
 
 
 def bin_sums(
