@@ -1,7 +1,7 @@
 // Figures by Plotly: drawn when they come near the window, drawn again for another theme or width.
 const figures = [];
 let printing = false;
-const PRINTED_WIDTH = { pair: 330, single: 460, wide: 640 };
+const PRINTED_WIDTH = { pair: 325, single: 325 };
 
 function colours() {
   const style = getComputedStyle(document.documentElement);
@@ -26,17 +26,19 @@ function draw(figure) {
   const width = printing ? PRINTED_WIDTH[figure.kind] : Math.floor(host.clientWidth);
   if (width < 50) return;
   const { data, layout } = figure.build(palette, width);
+  const family = getComputedStyle(document.body).fontFamily;
   const base = {
     width, height: layout.height || Math.round(Math.min(width, 520)),
     paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', showlegend: false,
     hovermode: 'closest', hoverdistance: 24, dragmode: false,
-    font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: palette.ink },
+    font: { family, size: 13, color: palette.ink },
     margin: { l: 56, r: 14, t: 12, b: 50 },
     hoverlabel: {
       bgcolor: palette.raised, bordercolor: palette.muted, align: 'left',
-      font: { color: palette.ink, size: 13 }, namelength: 0,
+      font: { family, color: palette.ink, size: 13 }, namelength: 0,
     },
   };
+  if (figure.drawn) Plotly.Fx.unhover(host); // the text of a point that may be gone
   Plotly.react(host, data, { ...base, ...layout }, { displayModeBar: false, doubleClick: false, showTips: false });
   if (!figure.drawn) {
     figure.drawn = true;

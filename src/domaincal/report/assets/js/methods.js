@@ -1,4 +1,10 @@
 // Methods scored on domains that were left out, with paired intervals of the difference.
+// MultiDomainTemperatureScaling may be broken before a capital.
+function methodName(name) {
+  const words = plain(name).split(/(?<=[a-z_+/-])(?=[A-Z])/);
+  return element('bdi', {}, ...words.flatMap((word, k) => (k ? [element('wbr'), word] : [word])));
+}
+
 function showMethods() {
   const rows = contents.methods.rows.map((row) => ({ ...row, class: row.chosen ? 'chosen' : null }));
   const [low, high] = range(rows.flatMap((row) => [row.low, row.high, row.difference, 0]), { margin: 0 });
@@ -12,7 +18,7 @@ function showMethods() {
   const interval = (row) => (known(row.low) ? `${points(row.low)} to ${points(row.high)}` : DASH);
   const columns = [
     { label: 'Method', value: (row) => row.method, first: 'ascending',
-      cell: (row) => element('div', {}, nameText(row.method), row.chosen ? element('span', { class: 'tag inside' }, 'chosen') : null) },
+      cell: (row) => element('div', {}, methodName(row.method), row.chosen ? element('span', { class: 'tag inside' }, 'chosen') : null) },
     { label: 'Compared with temperature scaling', wide: true, cell: picture, ends: ends(points(low), `${points(high)} points`) },
     { label: 'Difference', value: (row) => row.difference, first: 'ascending',
       cell: (row) => twoLines(points(row.difference), interval(row)) },

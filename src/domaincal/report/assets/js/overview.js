@@ -11,7 +11,7 @@ function showOverview() {
     ]));
     byId(`overview-${when}`).names = domains.name;
     addFigure(`overview-${when}`, 'pair', (palette, width) => ({
-      data: pointTraces(palette, palette[when], {
+      data: pointTraces(palette, when, {
         x: confidence, y: domains.accuracy, names: domains.name, texts, kinds: domains.kind,
       }),
       layout: {

@@ -1,5 +1,8 @@
-// Traces of points that stand for domains: a chosen one keeps its colour, the others turn pale.
-function pointTraces(palette, colour, { x, y, names, texts, kinds, error_x, error_y }) {
+// Traces of points that stand for domains: squares before and circles after calibration, filled for
+// unseen and open for known domains. A chosen one keeps its colour, the others turn pale.
+function pointTraces(palette, when, { x, y, names, texts, kinds, error_x, error_y }) {
+  const colour = palette[when];
+  const shape = when === 'before' ? 'square' : 'circle';
   const size = x.length > 1500 ? 5 : x.length > 200 ? 7 : 10;
   const all = x.map((_, k) => k).filter((k) => known(x[k]) && known(y[k]));
   const chosen = choice.name;
@@ -17,10 +20,9 @@ function pointTraces(palette, colour, { x, y, names, texts, kinds, error_x, erro
       error_x: named ? bars(error_x) : undefined, error_y: named ? bars(error_y) : undefined,
     });
   };
-  const kindsOf = [['unseen', 'circle', false], ['known', 'square-open', true]];
   const others = chosen === null ? [] : all.filter((k) => names[k] !== chosen);
-  add(others, { colour: palette.muted, symbol: 'circle', opacity: 0.18 }, false);
-  for (const [kind, symbol, open] of kindsOf) {
+  add(others, { colour: palette.muted, symbol: shape, opacity: 0.18 }, false);
+  for (const [kind, symbol, open] of [['unseen', shape, false], ['known', `${shape}-open`, true]]) {
     add(all.filter((k) => kinds[k] === kind && (chosen === null || names[k] === chosen)),
       { colour, symbol, open, opacity: x.length > 1500 ? 0.6 : 0.9, size: chosen === null ? size : 13 }, true);
   }

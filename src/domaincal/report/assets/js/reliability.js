@@ -13,6 +13,8 @@ function showReliability() {
   picker.addEventListener('change', () => choice.choose(picker.selectedIndex ? names[picker.selectedIndex - 1] : null));
 
   const bins = (when) => (places.has(choice.name) ? reliability[when][places.get(choice.name)] : reliability.all[when]);
+  // Both histograms have one scale.
+  const tallest = () => Math.max(...BOTH.map((when) => Math.max(0, ...bins(when).n) / sum(bins(when).n)));
   const subject = () => (places.has(choice.name) ? plain(choice.name) : together);
   const showChoice = () => {
     const other = choice.name !== null && !places.has(choice.name);
@@ -30,14 +32,16 @@ function showReliability() {
 
   for (const when of BOTH) {
     addFigure(`reliability-${when}`, 'pair',
-      (palette, width) => reliabilityFigure(palette, width, palette[when], bins(when), reliability.edges),
+      (palette, width) => reliabilityFigure(palette, width, palette[when], bins(when), reliability.edges, tallest()),
       () => `Reliability diagram ${when} calibration, ${subject()}: accuracy against confidence in ` +
         `${plural(bins(when).bin.length, 'bin')}, with intervals and the number of rows. The numbers are in the table below.`);
   }
 }
 
-function reliabilityFigure(palette, width, colour, bins, edges) {
-  const total = bins.n.reduce((sum, n) => sum + n, 0);
+const sum = (numbers) => numbers.reduce((total, x) => total + x, 0);
+
+function reliabilityFigure(palette, width, colour, bins, edges, tallest) {
+  const total = sum(bins.n);
   const texts = bins.bin.map((b, k) => [
     `<b>confidence ${percent(edges[b], 0)} to ${percent(edges[b + 1], 0)}</b>`,
     `${percent(bins.accuracy[k])} of ${plural(bins.n[k], 'row')} are right`,
@@ -69,7 +73,7 @@ function reliabilityFigure(palette, width, colour, bins, edges) {
       shapes: [diagonal(palette, 0, 1)],
       xaxis: axis(palette, 'confidence', { range: [0, 1.01], tickformat: '.0%', anchor: 'y2' }),
       yaxis: axis(palette, 'accuracy', { range: [0, 1.02], tickformat: '.0%', domain: [0.27, 1] }),
-      yaxis2: axis(palette, 'rows', { tickformat: '.0%', domain: [0, 0.19], nticks: 3, rangemode: 'tozero' }),
+      yaxis2: axis(palette, 'rows', { tickformat: '.0%', domain: [0, 0.19], nticks: 3, range: [0, 1.05 * tallest] }),
     },
   };
 }

@@ -1,6 +1,6 @@
 // A table that can be sorted, filtered and paged; rows are objects with a name.
 class SortableTable {
-  // columns: {label, value(row), cell(row), first: 'ascending' | 'descending', extra, ends, wide}; rows
+  // columns: {label, class, value(row), cell(row), first: 'ascending' | 'descending', extra, ends, wide}; rows
   // stay in their order while sort.column is null, and cannot be sorted if sort is null.
   constructor(host, { caption, rows, columns, sort = null, filters = [], size = 25, search = true }) {
     Object.assign(this, { host, caption, rows, columns, filters, size, search });
@@ -65,7 +65,7 @@ class SortableTable {
   head() {
     const row = element('tr');
     for (const column of this.shownColumns()) {
-      const cell = element('th', { scope: 'col', class: column.wide ? 'wide-column' : null });
+      const cell = element('th', { scope: 'col', class: column.wide ? 'wide-column' : column.class });
       if (column.value && this.sort) {
         const arrow = element('span', { class: 'arrow', 'aria-hidden': 'true' });
         cell.append(element('button', { type: 'button', class: 'sort', onclick: () => this.sortBy(column) }, column.label, arrow));

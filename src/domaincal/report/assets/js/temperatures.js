@@ -22,7 +22,7 @@ function showTemperatures() {
   addFigure('temperatures-plot', 'single', (palette, width) => {
     const bars = domains.name.length <= 300 || choice.name !== null;
     return {
-      data: pointTraces(palette, palette.after, {
+      data: pointTraces(palette, 'after', {
         x: predicted, y: learned, names: domains.name, texts, kinds: domains.kind,
         error_x: bars ? { plus: differences(most, predicted), minus: differences(least, predicted) } : null,
         error_y: bars ? { plus: differences(up, learned), minus: differences(down, learned) } : null,

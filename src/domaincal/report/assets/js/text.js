@@ -31,7 +31,7 @@ function shortened(text, width) {
 }
 
 // Plotly reads a few tags in its texts; the name is kept apart from the direction of the text around it.
-function forPlotly(name, width = 48) {
+function forPlotly(name, width = 36) {
   const text = shortened(plain(name), width);
   return `\u2068${text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;')}\u2069`;
 }

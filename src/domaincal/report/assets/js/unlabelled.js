@@ -24,14 +24,14 @@ function showUnlabelled() {
   const order = Object.keys(VERDICTS);
   const columns = [
     { label: 'Domain', value: (row) => row.name, first: 'ascending', cell: (row, id) => nameButton(row.name, id) },
-    { label: 'On a scale', wide: true, cell: picture, ends: ends(percent(left, 0), '100%') },
+    { label: 'Verdict', class: 'words-cell', value: ({ k }) => order.indexOf(verdict[k]),
+      cell: ({ k }) => [element('span', { class: `tag ${verdict[k]}` },
+        element('span', { 'aria-hidden': 'true' }, `${VERDICTS[verdict[k]].sign} `), VERDICTS[verdict[k]].words),
+      element('span', { class: 'reason' }, reason[k] || '')] },
     expected,
-    { label: 'Verdict', value: ({ k }) => order.indexOf(verdict[k]),
-      cell: ({ k }) => element('span', { class: `tag ${verdict[k]}` },
-        element('span', { 'aria-hidden': 'true' }, `${VERDICTS[verdict[k]].sign} `), VERDICTS[verdict[k]].words) },
+    { label: 'On a scale', wide: true, cell: picture, ends: ends(percent(left, 0), '100%') },
     { label: 'Distance', value: of(distance), cell: ({ k }) => decimal(distance[k]) },
     { label: 'Rows', value: of(n), cell: ({ k }) => count(n[k]) },
-    { label: 'Reason', class: 'words-cell', cell: ({ k }) => reason[k] || '' },
   ];
   return new SortableTable(byId('unlabelled-table'), {
     caption: 'Domains without labels: expected accuracy and verdict', rows, columns,
