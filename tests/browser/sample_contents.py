@@ -16,7 +16,7 @@ HOSTILE_NAMES = (
     "</script><script>window.hacked = 1</script>",
     "<b>bold</b><a href='https://example.org'>link</a><extra>%{x}</extra>",
     "&lt;i&gt; &amp; $x^2$ %{customdata}",
-    "it's \"quoted\" `${window.hacked = 1}` {{ 7 * 7 }}",
+    'it\'s "quoted" `${window.hacked = 1}` {{ 7 * 7 }}',
     "🏥 clinic 👩🏽‍⚕️",
     "مستشفى القاهرة (٢)",
     "\u202eevil\u202c name",
@@ -61,26 +61,27 @@ def sample_contents(
     accuracy = [_number(_mean(b, "accuracy")) for b in bins["before"]]
     worst = sorted(range(n_domains), key=lambda k: -scores["before"]["ece"][k])[:500]
     unseen = slice(0, n_unseen)
+    gaps = {when: abs(np.subtract(scores[when]["confidence"], accuracy)) for when in scores}
     means = {
         when: {
             key: _number(np.mean(scores[when][key][unseen]))
             for key in ("confidence", "ece", "excess", "nll")
         }
-        | {"gap": 0.01}
+        | {"gap": _number(np.mean(gaps[when][unseen]))}
         for when in scores
     }
-    before, after = (100 * means[when]["ece"] for when in ("before", "after"))
-    worst_name = named[max(range(n_unseen), key=lambda k: scores["after"]["excess"][k])]
+    before, after = (100 * means[when]["gap"] for when in ("before", "after"))
+    worst_name = named[int(np.argmax(gaps["after"][unseen]))]
     return {
         "format": "domaincal report",
         "version": 1,
         "title": "scores.npz",
         "verdict": {
             "state": "good",
-            "headline": f"Calibration brings the error of the confidence from {before:.1f} to "
-            f"{after:.1f} points on the average unseen domain.",
+            "headline": f"Confidence is off by {before:.1f} points on the average unseen domain; "
+            f"calibration brings it to {after:.1f}.",
             "sentences": [
-                f"Without calibration, the confidence is off by {before:.1f} points on average.",
+                "Before calibration, confidence is too high in most domains.",
                 f"The worst unseen domain after calibration is {worst_name}.",
                 "On the new site, expect 81 to 88% of the answers to be right.",
             ],
@@ -97,7 +98,6 @@ def sample_contents(
             "kind": kind,
             "n": n.tolist(),
             "accuracy": accuracy,
-            "interval": 0.9,
             **scores,
             "temperature": {
                 "learned": _numbers(learned),
@@ -137,7 +137,10 @@ def sample_contents(
         "change": None,
         "run": {
             "made": "2026-11-18 22:05",
-            "data": [["scores", "scores.npz, 4,812 rows, 10 classes"], ["new", "new.npz, 800 rows"]],
+            "data": [
+                ["scores", "scores.npz, 4,812 rows, 10 classes"],
+                ["new", "new.npz, 800 rows"],
+            ],
             "fingerprint": "sha256:3f7a9c2e51b04d88",
             "versions": {"domaincal": "0.1.0", "python": "3.11.2", "numpy": "2.4.6"},
             "seed": 0,
@@ -226,9 +229,7 @@ def _mean(bins, key):
 
 
 def _scores(rng, bins, n):
-    ece = np.array(
-        [np.average(abs(b["confidence"] - b["accuracy"]), weights=b["n"]) for b in bins]
-    )
+    ece = np.array([np.average(abs(b["confidence"] - b["accuracy"]), weights=b["n"]) for b in bins])
     floor = 0.45 / np.sqrt(n)
     return {
         "confidence": _numbers([_mean(b, "confidence") for b in bins]),

@@ -7,12 +7,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from importlib import resources
-from typing import Any
+from typing import Any, TypeAlias
 
 from domaincal._optional import require
 from domaincal._version import __version__
 
 _PURPOSE = "the page of a report"
+_Section: TypeAlias = dict[str, str]
 # In the head, before anything is drawn: a page that is read in the dark does not flash.
 _EARLY_SCRIPTS = ("theme.js",)
 # One idea a file; the last one starts the page.
@@ -33,12 +34,15 @@ _SECTIONS = (
     ("temperatures", "Temperatures, predicted and learned", "Temperatures"),
     ("unlabelled", "What to expect on data without labels", "New data"),
     ("risk", "How many answers to accept", "Accepting"),
+    ("missing", "What is not shown, and why", "Not shown"),
     ("run", "What was run", "Run"),
 )
 _PARTS = (
     "title", "verdict", "names", "protocol", "missing", "domains", "means", "reliability",
     "methods", "unlabelled", "risk", "change", "run",
 )  # fmt: skip
+# What stands for a number that is not there.
+_NOTHING = "\N{EN DASH}"
 # What </script> and comments are made of, and line ends of JavaScript that JSON does not escape.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
@@ -53,7 +57,7 @@ def render(contents: Mapping[str, Any]) -> str:
     ----------
     contents : mapping
         ``Report.contents``: what JSON can hold, without NaN. A part that is missing or None is
-        replaced by its sentence in ``contents["missing"]``, or left out if there is none.
+        left out; if it has a sentence in ``contents["missing"]``, the page says why.
 
     Returns
     -------
@@ -82,6 +86,7 @@ def render(contents: Mapping[str, Any]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters.update(percent=_percent, points=_points, count=_count)
+    sections, missing = _sections(complete)
     page = environment.get_template("page.html").render(
         policy=_policy(scripts.values()),
         scripts=scripts,
@@ -89,29 +94,30 @@ def render(contents: Mapping[str, Any]) -> str:
         json=_json(complete),
         version=__version__,
         contents=complete,
-        sections=_sections(complete),
+        sections=sections,
+        missing=missing,
     )
     # Names can hold halves of surrogate pairs, which no file in UTF-8 can.
     return str(page).encode("utf-8", "replace").decode("utf-8")
 
 
-def _sections(contents: Mapping[str, Any]) -> list[dict[str, str | None]]:
-    """Sections that have something to show, or a sentence that says why they have not."""
+def _sections(contents: Mapping[str, Any]) -> tuple[list[_Section], list[_Section]]:
+    """Sections that have something to show; and the others for which a sentence says why."""
     domains = contents["domains"]
+    sentences = contents["missing"] or {}
     parts = dict(contents)
     parts["overview"] = domains
     parts["temperatures"] = domains and domains["temperature"]
-    missing = contents["missing"] or {}
-    return [
-        {
-            "id": name,
-            "title": title,
-            "menu": menu,
-            "missing": None if parts[name] else missing.get(name),
-        }
-        for name, title, menu in _SECTIONS
-        if parts[name] or missing.get(name)
+    missing = [
+        {"id": name, "title": title, "sentence": sentences[name]}
+        for name, title, _ in _SECTIONS
+        if not parts[name] and name in sentences
     ]
+    parts["missing"] = missing
+    shown = [
+        {"id": name, "title": title, "menu": menu} for name, title, menu in _SECTIONS if parts[name]
+    ]
+    return shown, missing
 
 
 def _asset(name: str) -> str:
@@ -145,12 +151,12 @@ def _json(contents: Mapping[str, Any]) -> str:
 
 
 def _percent(fraction: float | None) -> str:
-    return "–" if fraction is None else f"{100 * fraction:.1f}%"
+    return _NOTHING if fraction is None else f"{100 * fraction:.1f}%"
 
 
 def _points(fraction: float | None) -> str:
-    return "–" if fraction is None else f"{100 * fraction:.1f}"
+    return _NOTHING if fraction is None else f"{100 * fraction:.1f}"
 
 
 def _count(number: int | None) -> str:
-    return "–" if number is None else f"{number:,}"
+    return _NOTHING if number is None else f"{number:,}"

@@ -6,7 +6,7 @@ function showOverview() {
     const { confidence, ece } = domains[when];
     const texts = domains.name.map((name, k) => pointText(name, [
       `accuracy ${percent(domains.accuracy[k])}, mean confidence ${percent(confidence[k])}`,
-      `calibration error ${points(ece[k])} points`,
+      `calibration error (ECE) ${points(ece[k])} points`,
       `${plural(domains.n[k], 'row')}, ${domains.kind[k]} domain`,
     ]));
     byId(`overview-${when}`).names = domains.name;
