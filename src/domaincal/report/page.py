@@ -17,14 +17,14 @@ _Section: TypeAlias = dict[str, str]
 # In the head, before anything is drawn: a page that is read in the dark does not flash.
 _EARLY_SCRIPTS = ("theme.js",)
 # One idea a file; the last one starts the page.
-_SCRIPTS = (
+SCRIPTS = (
     "text.js", "contents.js", "choice.js", "intervals.js", "table.js", "figures.js", "points.js",
     "domains.js", "overview.js", "reliability.js", "methods.js", "temperatures.js",
     "unlabelled.js", "risk.js", "change.js", "start.js",
 )  # fmt: skip
-_STYLES = ("page.css", "table.css", "figures.css", "print.css")
+STYLES = ("page.css", "table.css", "figures.css", "print.css")
 # Sections in the order of the page: id, title, words of the menu.
-_SECTIONS = (
+SECTIONS = (
     ("verdict", "The verdict", "Verdict"),
     ("change", "What changed since the earlier page", "Change"),
     ("domains", "Every domain, worst first", "Domains"),
@@ -76,10 +76,10 @@ def render(contents: Mapping[str, Any]) -> str:
     scripts = {
         "early": _joined("js", _EARLY_SCRIPTS),
         "plotly": _script(plotly.get_plotlyjs()),
-        "page": "(() => {\n'use strict';\n" + _joined("js", _SCRIPTS) + "})();\n",
+        "page": "(() => {\n'use strict';\n" + _joined("js", SCRIPTS) + "})();\n",
     }
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_asset),
+        loader=jinja2.FunctionLoader(asset),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -90,7 +90,7 @@ def render(contents: Mapping[str, Any]) -> str:
     page = environment.get_template("page.html").render(
         policy=_policy(scripts.values()),
         scripts=scripts,
-        styles=_joined("css", _STYLES),
+        styles=_joined("css", STYLES),
         json=_json(complete),
         version=__version__,
         contents=complete,
@@ -110,24 +110,24 @@ def _sections(contents: Mapping[str, Any]) -> tuple[list[_Section], list[_Sectio
     parts["temperatures"] = domains and domains["temperature"]
     missing = [
         {"id": name, "title": title, "sentence": sentences[name]}
-        for name, title, _ in _SECTIONS
+        for name, title, _ in SECTIONS
         if not parts[name] and name in sentences
     ]
     parts["missing"] = missing
     shown = [
-        {"id": name, "title": title, "menu": menu} for name, title, menu in _SECTIONS if parts[name]
+        {"id": name, "title": title, "menu": menu} for name, title, menu in SECTIONS if parts[name]
     ]
     return shown, missing
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
     """Text of a file of the page; browsers hash scripts with line ends of one character."""
     text = resources.files("domaincal.report").joinpath("assets", name).read_text(encoding="utf-8")
     return text.replace("\r\n", "\n")
 
 
 def _joined(folder: str, names: Iterable[str]) -> str:
-    return "".join(_asset(f"{folder}/{name}") for name in names)
+    return "".join(asset(f"{folder}/{name}") for name in names)
 
 
 def _script(source: str) -> str:
