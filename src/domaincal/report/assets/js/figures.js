@@ -84,7 +84,8 @@ function axis(palette, title, more = {}) {
 }
 
 // The diagonal, on which both axes agree.
-function diagonal(palette, low, high) {
-  return { type: 'line', layer: 'below', x0: low, y0: low, x1: high, y1: high,
-    line: { color: palette.reference, width: 1.5, dash: 'dash' } };
+function diagonal(palette, low, high, nPoints = 0) {
+  const crowded = nPoints > 200; // it would be hidden below so many
+  return { type: 'line', layer: crowded ? 'above' : 'below', x0: low, y0: low, x1: high, y1: high,
+    line: { color: crowded ? palette.ink : palette.reference, width: 1.5, dash: 'dash' } };
 }

@@ -16,7 +16,7 @@ function showOverview() {
       }),
       layout: {
         height: Math.min(width, 520),
-        shapes: [diagonal(palette, low, high)],
+        shapes: [diagonal(palette, low, high, confidence.length)],
         xaxis: axis(palette, 'mean confidence', { range: [low, high], tickformat: '.0%', nticks: 7 }),
         yaxis: axis(palette, 'accuracy', { range: [low, high], tickformat: '.0%', nticks: 7 }),
       },

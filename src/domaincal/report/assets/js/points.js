@@ -24,7 +24,7 @@ function pointTraces(palette, when, { x, y, names, texts, kinds, error_x, error_
   add(others, { colour: palette.muted, symbol: shape, opacity: 0.18 }, false);
   for (const [kind, symbol, open] of [['unseen', shape, false], ['known', `${shape}-open`, true]]) {
     add(all.filter((k) => kinds[k] === kind && (chosen === null || names[k] === chosen)),
-      { colour, symbol, open, opacity: x.length > 1500 ? 0.6 : 0.9, size: chosen === null ? size : 13 }, true);
+      { colour, symbol, open, opacity: chosen === null && x.length > 1500 ? 0.4 : 0.9, size: chosen === null ? size : 13 }, true);
   }
   return traces;
 }

@@ -68,7 +68,10 @@ class SortableTable {
       const cell = element('th', { scope: 'col', class: column.wide ? 'wide-column' : column.class });
       if (column.value && this.sort) {
         const arrow = element('span', { class: 'arrow', 'aria-hidden': 'true' });
-        cell.append(element('button', { type: 'button', class: 'sort', onclick: () => this.sortBy(column) }, column.label, arrow));
+        const words = column.label.split(' ');
+        const last = element('span', { class: 'last-word' }, words.pop(), arrow); // no line for the arrow alone
+        cell.append(element('button', { type: 'button', class: 'sort', onclick: () => this.sortBy(column) },
+          words.map((word) => `${word} `).join(''), last));
       } else {
         cell.append(column.label);
       }

@@ -29,7 +29,7 @@ function showTemperatures() {
       }),
       layout: {
         height: Math.min(width, 520),
-        shapes: [diagonal(palette, 10 ** ends[0], 10 ** ends[1])],
+        shapes: [diagonal(palette, 10 ** ends[0], 10 ** ends[1], predicted.length)],
         xaxis: axis(palette, 'predicted temperature', { type: 'log', range: ends, ...ticked }),
         yaxis: axis(palette, 'learned from its labels', { type: 'log', range: ends, ...ticked }),
       },
