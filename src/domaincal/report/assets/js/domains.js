@@ -25,9 +25,10 @@ function showDomains() {
   const excess = (scores) => ({ k }) => twoLines(points(scores.excess[k]), `floor ${points(scores.floor[k])}`);
   const worst = { label: 'Confidence off by', wide: true, value: ({ k }) => distance(offAfter[k]), cell: picture,
     ends: ends(points(least), `${points(most)} points`) };
+  const several = new Set(domains.kind).size > 1;
   const columns = [
     { label: 'Domain', value: (row) => row.name, first: 'ascending',
-      cell: (row, id) => element('div', {}, nameButton(row.name, id), element('span', { class: 'second' }, domains.kind[row.k])) },
+      cell: (row, id) => element('div', {}, nameButton(row.name, id), several ? element('span', { class: 'second' }, domains.kind[row.k]) : null) },
     worst,
     { label: 'Rows', value: of(domains.n), cell: ({ k }) => count(domains.n[k]) },
     { label: 'Accuracy', value: of(domains.accuracy), first: 'ascending', cell: ({ k }) => percent(domains.accuracy[k]) },
@@ -49,8 +50,7 @@ function showDomains() {
       columns.push({ label: `${label} ${when}`, value: of(scores[key]), cell: ({ k }) => decimal(scores[key][k], 3), extra: true });
     }
   }
-  const kinds = new Set(domains.kind);
-  const filters = kinds.size < 2 ? [] : [
+  const filters = !several ? [] : [
     { label: 'all domains' },
     { label: 'unseen domains', test: ({ k }) => domains.kind[k] === 'unseen' },
     { label: 'known domains', test: ({ k }) => domains.kind[k] === 'known' },
