@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from browser.pages import CALM
+
 CHROMIUM = "/usr/bin/chromium"
 OPTIONS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -84,6 +86,26 @@ def opened(chromium: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
         context.close()
     shutil.rmtree(tmp_path, ignore_errors=True)
     assert not pages.complaints
+
+
+@pytest.fixture(scope="module")
+def _kept(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenedPages]:
+    pages = OpenedPages(chromium, tmp_path_factory.mktemp("kept"))
+    yield pages
+    for context in pages.contexts:
+        context.close()
+
+
+@pytest.fixture
+def calm_page(_kept: OpenedPages) -> Iterator[Any]:
+    """A page of ``CALM`` that tests share, because opening one takes a second; all is shown."""
+    if not _kept.contexts:
+        _kept(CALM)
+    (page,) = _kept.contexts[0].pages
+    yield page
+    page.keyboard.press("Escape")
+    assert not page.locator("#chip").is_visible()
+    assert not _kept.complaints
 
 
 @pytest.fixture

@@ -1,6 +1,10 @@
-"""Waiting for what a page does."""
+"""Contents that tests share, and waiting for what a page does."""
 
 import time
+
+from browser.sample_contents import sample_contents, with_change
+
+CALM = with_change(sample_contents(12))
 
 
 def until(page, condition):
