@@ -1,6 +1,6 @@
 """Sorting, filtering and paging of tables; one domain in every table and figure."""
 
-from browser.pages import CALM
+from browser.pages import CALM, until
 from browser.sample_contents import sample_contents, without_labels
 
 TABLE = "#domains-table"
@@ -134,6 +134,17 @@ def test_a_click_on_a_point_shows_one_domain_everywhere(calm_page):
     assert not page.locator("#chip").is_visible()
     assert len(names(page)) == 12
     assert [hoverable(page, figure) for figure in FIGURES] == [12, 12, 12]
+
+
+def test_a_tap_on_a_point_is_one_click(opened):
+    page = opened(sample_contents(6), width=390, has_touch=True, is_mobile=True)
+    draw(page, "#overview-after")
+    box = page.locator("#overview-after .point").first.bounding_box()
+    page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    until(page, "!document.querySelector('#chip').hidden")
+    page.wait_for_timeout(450)
+    assert page.locator("#chip").is_visible()
+    assert len(names(page)) == 1
 
 
 def test_a_name_in_a_table_does_by_keyboard_what_a_point_does(calm_page):

@@ -1,6 +1,8 @@
 // Figures by Plotly: drawn when they come near the window, drawn again for another theme or width.
 const figures = [];
 let printing = false;
+let lastClick = -Infinity;
+const ONE_TAP = 400; // milliseconds: a tap on a touch screen comes as two clicks
 const PRINTED_WIDTH = { pair: 325, single: 325 };
 
 function colours() {
@@ -44,7 +46,9 @@ function draw(figure) {
     figure.drawn = true;
     host.on('plotly_click', (event) => {
       const name = event.points.map((point) => host.names && host.names[point.customdata]).find(known);
-      if (known(name)) choice.toggle(name);
+      if (!known(name) || performance.now() - lastClick < ONE_TAP) return;
+      lastClick = performance.now();
+      choice.toggle(name);
     });
     resized.observe(host);
   }

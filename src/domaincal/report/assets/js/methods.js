@@ -1,7 +1,7 @@
 // Methods scored on domains that were left out, with paired intervals of the difference.
 // MultiDomainTemperatureScaling may be broken before a capital.
 function methodName(name) {
-  const words = plain(name).split(/(?<=[a-z_+/-])(?=[A-Z])/);
+  const words = plain(name).replace(/([a-z_+/-])([A-Z])/g, '$1\n$2').split('\n');
   return element('bdi', {}, ...words.flatMap((word, k) => (k ? [element('wbr'), word] : [word])));
 }
 
