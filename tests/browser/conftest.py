@@ -60,7 +60,7 @@ class OpenedPages:
         dialog.dismiss()
 
     def _note_request(self, request) -> None:
-        if not request.url.startswith(("file:///", "data:", "blob:")):
+        if not request.url.startswith(("file:", "data:", "blob:")):
             self.complaints.append(f"request: {request.url}")
 
 
