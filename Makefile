@@ -16,16 +16,21 @@ test: lint types layers tests bare
 $(VENV)/.installed: pyproject.toml constraints.txt
 	sh tools/make_venv.sh $(PYTHON) $(VENV)
 	$(BIN)/python -m pip install $(PIP_OPTIONS) 'torch==2.13.0'
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet,zarr,dask,plots,corruptions,torch]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet,zarr,dask,plots,report,corruptions,torch]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet,zarr,dask,plots,corruptions,torch,bench]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet,zarr,dask,plots,report,corruptions,torch,bench]'
 	touch $@
 
 .venv-bare/.installed: pyproject.toml constraints.txt
 	sh tools/make_venv.sh $(PYTHON) .venv-bare
 	.venv-bare/bin/python -m pip install $(PIP_OPTIONS) . pytest pytest-xdist hypothesis
+	touch $@
+
+# Chromium and axe-core; tests/browser is skipped, with the reason, where they cannot be installed.
+$(VENV)/.browser: $(VENV)/.installed tests/browser/package.json tools/install_browser.sh
+	sh tools/install_browser.sh
 	touch $@
 
 lint: $(VENV)/.installed
@@ -44,7 +49,7 @@ tests bare: export MKL_NUM_THREADS := 1
 # Threads of OpenMP wait without using a core.
 tests bare: export OMP_WAIT_POLICY := passive
 
-tests: $(VENV)/.installed
+tests: $(VENV)/.installed $(VENV)/.browser
 	$(BIN)/pytest -n 2 --dist worksteal
 
 # Tests whose result can depend on the installed extras: imports, readers of files, verbs, images.
@@ -81,4 +86,5 @@ constraints: $(VENV)/.bench
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' | grep -v ' @ ' > constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-bare .dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bare .dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache \
+	    tests/browser/node_modules

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 import domaincal as dc
 from domaincal import metrics
 from domaincal.cli import main
+from domaincal.report import page
 from support import CALIBRATORS, fit, given, small_domains
 
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
@@ -99,6 +100,14 @@ def test_evaluations_comparisons_and_tables_run():
     dc.reliability_curve(p, data.labels)
 
 
+def test_the_package_holds_the_files_of_the_page():
+    for folder, names in (("js", page.SCRIPTS), ("css", page.STYLES)):
+        assert all(page.asset(f"{folder}/{name}") for name in names)
+    for name, _, _ in page.SECTIONS:
+        if name not in ("verdict", "missing"):
+            assert page.asset(f"sections/{name}.html")
+
+
 @pytest.mark.parametrize("verb", main.commands)
 def test_every_verb_has_help(verb):
     assert CliRunner().invoke(main, [verb, "--help"]).exit_code == 0
@@ -129,6 +138,7 @@ MISSING = {
     "network": ("torch", "torch", lambda _: dc.vision.create_network),
     "train": ("torch", "torch", lambda _: dc.vision.train),
     "extract": ("torch", "torch", lambda _: dc.vision.extract),
+    "page": ("plotly", "report", lambda _: page.render({})),
 }  # fmt: skip
 
 
