@@ -25,8 +25,8 @@ from domaincal.statistics.domain_bins import DomainBins
 LEVEL = 0.95
 #: Name of the domain of rows without domains.
 ALL_ROWS = "all rows"
-# Of more domains, those with the largest ECE have an interval: one takes several milliseconds.
-_MOST_INTERVALS = 1000
+# Of more domains, those with the largest excess have an interval: one takes several milliseconds.
+_MOST_INTERVALS = 500
 # Of more domains, those with the largest ECE before have a diagram of their own.
 _MOST_DIAGRAMS = 500
 _MEANS = {
@@ -103,7 +103,7 @@ class DomainResults:
         """Intervals of the ECE that hold for all domains together, as in compare_domains."""
         bins, n_domains = self.bins[name], len(self.rows.unseen)
         low, high = np.full(n_domains, np.nan), np.full(n_domains, np.nan)
-        for k in _largest(self.tables[name]["ece"].to_numpy(), _MOST_INTERVALS):
+        for k in _largest(self.tables[name]["excess"].to_numpy(), _MOST_INTERVALS):
             found = bins.of_domain(k).interval(LEVEL ** (1.0 / n_domains))
             low[k], high[k] = found.low, found.high
         return low, high

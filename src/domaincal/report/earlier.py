@@ -82,10 +82,14 @@ def change_since(earlier: dict[str, Any], contents: dict[str, Any]) -> dict[str,
         "title": text(earlier["title"]),
         "sentences": sentences,
         "rows": [
-            {"name": name, **{key: number(value) for key, value in row.items()}}
+            {"name": name, **{str(key): _plain(str(key), value) for key, value in row.items()}}
             for name, row in both.loc[largest.index[:_MOST_ROWS]].to_dict("index").items()
         ],
     }
+
+
+def _plain(key: str, value: float) -> float | int | None:
+    return int(value) if key.startswith("n_") and value == value else number(value)
 
 
 def _results(contents: dict[str, Any]) -> pd.DataFrame:

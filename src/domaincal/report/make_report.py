@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from domaincal._files import atomic_file
+from domaincal._optional import require
 from domaincal._typing import Track
 from domaincal._validation import check_n_bins, check_random_state
 from domaincal._version import __version__, versions
@@ -98,9 +99,11 @@ class Report:
 
 
 def require_page(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that is not an .html file."""
-    if Path(path).suffix.lower() not in (".html", ".htm"):
+    """Refuse a path that is not an .html file, or if the packages of the page are missing."""
+    if Path(path).suffix.lower() != ".html":
         raise InputError(f"{path} must end in .html, the format of the page.")
+    for package in ("plotly", "jinja2"):
+        require(package, extra="report", purpose=f"{path}, a page,")
 
 
 def make_report(
@@ -190,7 +193,7 @@ def make_report(
         **dict.fromkeys(("domains", "means", "reliability", "methods", "unlabelled", "risk")),
         "change": None,
     }
-    fingerprint, sample = given.fingerprint(), ""
+    fingerprint, own = given.fingerprint(), False
     rows: CalibrationData | None = None
     if given.labels is not None:
         rows, sample = _sampled(given, random_state)
@@ -217,7 +220,7 @@ def make_report(
     contents["run"] = _run(given, new, fitted, fingerprint, random_state, command)
     if earlier is not None:
         contents["change"] = change_since(earlier, contents)
-    contents["verdict"] = verdict(contents)
+    contents["verdict"] = verdict(contents, own_rows=own)
     return Report(contents)
 
 

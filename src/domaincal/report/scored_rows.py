@@ -45,8 +45,10 @@ from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
 #: Name of the scores before calibration.
 BEFORE = "no calibration"
-# More domains are left out in so many folds.
+# More domains are left out in so many folds; of very many domains, in fewer: the time of a fit
+# grows with their number, and about so many are fitted in all folds together.
 _MOST_FOLDS = 10
+_FITTED_DOMAINS = 5000
 _FEW_DOMAINS = (
     "Nothing can be learned about new domains from fewer than two: add the domain of each row."
 )
@@ -99,7 +101,9 @@ def score_left_out(
         methods["MultiDomainTemperatureScaling"] = MultiDomainTemperatureScaling()
     methods["MaxSoftmax"] = MaxSoftmax()
     n_domains = len(data.domain_names)
-    n_folds = None if n_domains <= _MOST_FOLDS else _MOST_FOLDS
+    n_folds = None
+    if n_domains > _MOST_FOLDS:
+        n_folds = min(max(_FITTED_DOMAINS // n_domains, 2), _MOST_FOLDS)
     with _without_warnings_of_fits():
         found = score_left_out_domains(
             methods, data, n_folds=n_folds, batch_size=batch_size, random_state=random_state,

@@ -25,10 +25,11 @@ _NAMED = 3
 _NAME = 60
 
 
-def verdict(contents: Mapping[str, Any]) -> dict[str, Any]:
+def verdict(contents: Mapping[str, Any], *, own_rows: bool = False) -> dict[str, Any]:
     """Section ``verdict`` of a page, from its other contents.
 
     "Off by" is the distance of mean confidence and accuracy of a domain, averaged over the domains.
+    ``own_rows`` says that the calibration was fitted to the rows that are scored.
 
     Examples
     --------
@@ -53,7 +54,10 @@ def verdict(contents: Mapping[str, Any]) -> dict[str, Any]:
         return {"state": "unknown", "headline": "No domain could be scored.", "sentences": []}
     noun = "unseen domain" if unseen is not None else "known domain"
     found = [*main.sentences(noun)]
-    if unseen is None:
+    if own_rows:
+        found.insert(0, "The calibration was fitted to these rows, so that its errors look too "
+                     "small: give rows that it has not seen.")  # fmt: skip
+    elif unseen is None:
         found.append("All these domains are known: nothing here tells about unseen ones.")
     elif known is not None:
         found.append(
@@ -202,9 +206,11 @@ class _Compared:
         found.append(self._worst())
         clear = [int((self.low[stage] > 0).sum()) for stage in ("before", "after")]
         if n > 1:
+            # Of very many domains, the worst ones have limits.
+            least = "at least " if any(np.isnan(low).any() for low in self.low.values()) else ""
             found.append(
-                f"The calibration error (ECE) is more than chance in {clear[0]} of {n} domains "
-                f"before calibration, and in {clear[1]} after it."
+                f"The calibration error (ECE) is more than chance in {least}{clear[0]} of {n} "
+                f"domains before calibration, and in {least}{clear[1]} after it."
             )
         return found
 
