@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -114,6 +114,8 @@ class DomainResults:
         if predicted is None:
             return None
         data = self.rows.data
+        if data.domains is None:
+            data = replace(data, domains=np.zeros(len(data), np.int64))
         with handle_warnings(lambda message, category: None):  # small domains have a large error
             learned = learned_temperatures(data)
         spread = temperature_spreads(predicted, data.domain_codes[0])

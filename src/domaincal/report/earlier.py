@@ -69,7 +69,7 @@ def read_contents(path: str | os.PathLike[str]) -> dict[str, Any]:
 def change_since(earlier: dict[str, Any], contents: dict[str, Any]) -> dict[str, Any]:
     """Section ``change``: the calibrated method in the domains of both pages."""
     before, now = _results(earlier), _results(contents)
-    both = before.join(now, how="inner", lsuffix="_before", rsuffix="_after")
+    both = before.add_suffix("_before").join(now.add_suffix("_after"), how="inner")
     sentences = _sentences(before, now, both)
     first, second = (one["names"]["after"] for one in (earlier, contents))
     if first != second:
@@ -102,6 +102,8 @@ def _results(contents: dict[str, Any]) -> pd.DataFrame:
         raise ValueError("names that are no text")
     columns = {"n": domains["n"], "accuracy": domains["accuracy"], "ece": domains["after"]["ece"]}
     found = {name: array(values) for name, values in columns.items()}
+    if any(values.shape != (len(names),) for values in found.values()):
+        raise ValueError("columns of other lengths")
     table = pd.DataFrame(found, index=pd.Index(names, dtype=object))
     # Long names that were shortened to the same text cannot be told apart.
     return table[~table.index.duplicated(keep=False)]

@@ -306,7 +306,7 @@ def _add_scored(contents: dict[str, Any], scored: ScoredRows, n_bins: int) -> No
     else:
         contents["methods"] = _methods(scored)
     if contents["domains"]["temperature"] is None:
-        missing["temperatures"] = f"{scored.name} has no temperatures."
+        missing["temperatures"] = f"The calibration ({scored.name}) has no temperatures."
 
 
 def _methods(scored: ScoredRows) -> dict[str, Any]:
