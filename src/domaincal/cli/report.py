@@ -91,7 +91,7 @@ def report(
       domaincal report scores.npz -o report.html
       domaincal report scores.npz --batch 50 --unlabelled new.npz -o report.html
       domaincal report scores.npz --ood 'night-*' -o report.html
-      domaincal report new.csv --model model.safetensors --domain site -o report.html
+      domaincal report new.csv --model model.safetensors -o report.html
       domaincal report scores.npz --baseline last-month.html -o report.html
     """
     from domaincal.cli.command_text import command_text
