@@ -137,6 +137,15 @@ def test_scores_of_left_out_domains_are_those_of_the_protocol_in_folds_and_by_gr
         np.testing.assert_allclose(mean, expected.loc[expected["method"] == name, "nll"])
 
 
+def test_batches_have_the_number_of_rows_that_was_asked_for():
+    methods = {"batch": dc.BatchTemperatureScaling(), "ts": dc.TemperatureScaling()}
+    found = score_left_out_domains(methods, DATA, batch_size=25)
+    for _, rows in pd.Series(found.scores["batch"].temperature).groupby(found.data.domains):
+        assert sorted(rows.value_counts().tolist()) == [10, 25, 25]
+    pooled = pd.Series(found.scores["ts"].temperature).groupby(found.data.domains).nunique()
+    assert (pooled == 1).all()
+
+
 def test_named_domains_are_unseen_and_the_others_known():
     found = make_report(DATA, ood="*-[678]", **FAST).contents
     assert found["domains"]["kind"] == ["known"] * 6 + ["unseen"] * 3
@@ -216,6 +225,17 @@ def test_new_domains_are_estimated_as_the_library_does():
     close(found["low"], table["low"])
     close(found["distance"], table["distance"])
     assert found["verdict"] == table["verdict"].tolist()
+
+
+def test_new_domains_without_a_lower_limit_come_first():
+    new = DATA.select(np.isin(DATA.domains, ["domain-0", "domain-1"]))
+    far = np.where(new.domains == "domain-1", 50.0, 1.0)[:, None]
+    found = make_report(DATA, unlabelled=replace(new, logits=new.logits * far), **FAST).contents
+    assert found["unlabelled"]["name"] == ["domain-1", "domain-0"]
+    assert found["unlabelled"]["verdict"] == ["outside", "inside"]
+    assert found["unlabelled"]["predicted"][0] > found["unlabelled"]["predicted"][1]
+    assert any("Do not rely on any prediction for domain-1" in sentence
+               for sentence in found["verdict"]["sentences"])  # fmt: skip
 
 
 def test_rows_without_labels_need_a_model_and_show_what_they_can(tmp_path):
