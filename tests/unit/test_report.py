@@ -230,7 +230,9 @@ def test_new_domains_are_estimated_as_the_library_does():
 def test_new_domains_without_a_lower_limit_come_first():
     new = DATA.select(np.isin(DATA.domains, ["domain-0", "domain-1"]))
     far = np.where(new.domains == "domain-1", 50.0, 1.0)[:, None]
-    found = make_report(DATA, unlabelled=replace(new, logits=new.logits * far), **FAST).contents
+    new = replace(new, logits=new.logits * far)
+    with pytest.warns(dc.errors.ClippedTemperatureWarning):
+        found = make_report(DATA, unlabelled=new, **FAST).contents
     assert found["unlabelled"]["name"] == ["domain-1", "domain-0"]
     assert found["unlabelled"]["verdict"] == ["outside", "inside"]
     assert found["unlabelled"]["predicted"][0] > found["unlabelled"]["predicted"][1]

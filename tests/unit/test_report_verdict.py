@@ -65,9 +65,9 @@ def test_the_worst_domain_is_named_with_what_chance_explains():
 
 
 def test_the_part_of_chance_is_told_where_domains_have_few_rows():
-    few = verdict(contents([5, 6, 7], [5, 6, 5], n=40))["sentences"][0]
+    few = verdict(contents([5, 6, 7], [5, 6, 5], n=40))["sentences"][-1]
     assert "it would be 5.4 points by chance" in few
-    many = verdict(contents([5, 6, 7], [5, 6, 5], n=100_000_000))["sentences"][0]
+    many = verdict(contents([5, 6, 7], [5, 6, 5], n=100_000_000))["sentences"][-1]
     assert "chance" not in many
 
 

@@ -20,6 +20,8 @@ from domaincal.statistics.bin_sums import binomial_deviation
 _GOOD, _POOR = 0.02, 0.05
 # There is hardly anything to gain where confidence is off by so little, beyond chance.
 _HARDLY = 0.01
+# Distances by chance that are smaller are not told.
+_NO_CHANCE = 0.001
 # New domains that sentences name, and the length of their names there.
 _NAMED = 3
 _NAME = 60
@@ -53,7 +55,7 @@ def verdict(contents: Mapping[str, Any], *, own_rows: bool = False) -> dict[str,
     if main is None:
         return {"state": "unknown", "headline": "No domain could be scored.", "sentences": []}
     noun = "unseen domain" if unseen is not None else "known domain"
-    found = [*main.sentences(noun)]
+    found = main.sentences()
     if own_rows:
         found.insert(0, "The calibration was fitted to these rows, so that its errors look too "
                      "small: give rows that it has not seen.")  # fmt: skip
@@ -67,7 +69,7 @@ def verdict(contents: Mapping[str, Any], *, own_rows: bool = False) -> dict[str,
     return {
         "state": main.state() if unseen is not None else "unknown",
         "headline": main.headline(noun),
-        "sentences": [*found, *sentences],
+        "sentences": [*found, *sentences, main.definition(noun)],
     }
 
 
@@ -182,20 +184,10 @@ class _Compared:
             return f"{start}; calibration makes it worse: {after}."
         return f"{start}; calibration changes it to {after}, which may be chance."
 
-    def sentences(self, noun: str) -> list[str]:
-        """What the headline means, how sure it is, and the worst domain."""
+    def sentences(self) -> list[str]:
+        """How sure the headline is, and the worst domain."""
         n = len(self.n)
-        what = "Off by: the distance between the mean confidence and the accuracy of a domain"
-        if n > 1:
-            what += f", averaged over {self.counted(noun)}"
-        chance = _points(float(self.chance("after").mean()))
-        found = [
-            f"{what}. If every confidence were right, it would be {chance} points by chance, "
-            "because a domain has few rows."
-            if float(self.chance("after").mean()) >= 0.001
-            else f"{what}."
-        ]
-        found += self._direction()
+        found = self._direction()
         if n >= MINIMUM_DOMAINS:
             c = self.comparison
             found.append(
@@ -213,6 +205,19 @@ class _Compared:
                 f"domains before calibration, and in {least}{clear[1]} after it."
             )
         return found
+
+    def definition(self, noun: str) -> str:
+        """What "off by" means, and how much of it is chance."""
+        what = "Off by: the distance between the mean confidence and the accuracy of a domain"
+        if len(self.n) > 1:
+            what += f", averaged over {self.counted(noun)}"
+        chance = float(self.chance("after").mean())
+        if chance < _NO_CHANCE:
+            return f"{what}."
+        return (
+            f"{what}. If every confidence were right, it would be {_points(chance)} points by "
+            "chance, because a domain has few rows."
+        )
 
     def _direction(self) -> list[str]:
         """Whether confidence is too high, or too low, in most domains before calibration."""
