@@ -30,6 +30,11 @@ def run(*arguments, code=0):
     return result
 
 
+def of_model(folder):
+    """Arguments of the fastest page."""
+    return folder / "known.npz", "--model", folder / "m.safetensors"
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
@@ -74,7 +79,7 @@ def test_the_page_says_how_it_was_made_without_personal_paths(folder, tmp_path):
 
 def test_json_has_the_verdict_and_the_means(folder, tmp_path):
     page = tmp_path / "page.html"
-    document = json.loads(run(folder / "known.npz", *FAST, "-o", page, "--json").stdout)
+    document = json.loads(run(*of_model(folder), "-o", page, "--json").stdout)
     contents = read_contents(page)
     assert document["document"] == "domaincal report"
     for key in ("verdict", "means", "names", "protocol", "missing"):
@@ -85,11 +90,20 @@ def test_json_has_the_verdict_and_the_means(folder, tmp_path):
 
 def test_a_baseline_is_compared(folder, tmp_path):
     first, second = tmp_path / "a.html", tmp_path / "b.html"
-    run(folder / "known.npz", *FAST, "-o", first)
-    out = run(folder / "known.npz", *FAST, "--baseline", first, "-o", second).stdout
+    run(*of_model(folder), "-o", first)
+    out = run(*of_model(folder), "--baseline", first, "-o", second).stdout
     assert "In the 10 domains of both pages, the mean calibration error (ECE)" in out
     # A page may replace its baseline.
-    run(folder / "known.npz", *FAST, "--baseline", second, "-o", second, "--force")
+    run(
+        folder / "known.npz",
+        "--model",
+        folder / "m.safetensors",
+        "--baseline",
+        second,
+        "-o",
+        second,
+        "--force",
+    )
     assert read_contents(second)["change"]["title"] == "known.npz"
 
 
@@ -98,7 +112,7 @@ def test_a_model_and_rows_without_labels(folder, tmp_path):
     out = run(folder / "new.npz", "--model", folder / "m.safetensors", "-o", page).stdout
     assert out.startswith("On the new domain domain-")
     assert read_contents(page)["domains"] is None
-    run(folder / "known.npz", "--model", folder / "m.safetensors", "-o", page, "--force")
+    run(*of_model(folder), "-o", page, "--force")
     assert "fitted to these very rows" in read_contents(page)["protocol"]
 
 
@@ -153,9 +167,9 @@ def test_wrong_input_is_one_error_with_the_cure(folder, monkeypatch, arguments, 
 def test_an_existing_page_is_replaced_only_with_force(folder, tmp_path):
     page = tmp_path / "page.html"
     page.write_text("mine")
-    assert "pass --force" in run(folder / "known.npz", *FAST, "-o", page, code=1).stderr
+    assert "pass --force" in run(*of_model(folder), "-o", page, code=1).stderr
     assert page.read_text() == "mine"
-    run(folder / "known.npz", *FAST, "-o", page, "--force")
+    run(*of_model(folder), "-o", page, "--force")
     assert read_contents(page)["format"] == "domaincal report"
 
 
@@ -170,7 +184,7 @@ def test_a_missing_extra_is_told_before_anything_is_read(tmp_path, monkeypatch, 
 def test_a_full_disk_leaves_nothing_half_written(folder, tmp_path):
     page = tmp_path / "page.html"
     done = subprocess.run(
-        [sys.executable, "-m", "domaincal", "report", folder / "known.npz", *FAST, "-o", page],
+        [sys.executable, "-m", "domaincal", "report", *of_model(folder), "-o", page],
         capture_output=True, text=True, check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
     )  # fmt: skip
@@ -179,11 +193,12 @@ def test_a_full_disk_leaves_nothing_half_written(folder, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_hostile_names_are_text(tmp_path):
+def test_hostile_names_are_text(folder, tmp_path):
     names = np.array([f"</script><img src=x onerror=alert({k})>\u2028" for k in range(10)])
     domains = names[np.unique(KNOWN.domains, return_inverse=True)[1]]
     hostile = dc.CalibrationData(KNOWN.logits, labels=KNOWN.labels, domains=domains)
     dc.write(hostile, tmp_path / "hostile.npz")
-    run(tmp_path / "hostile.npz", *FAST, "-o", tmp_path / "page.html")
+    run(tmp_path / "hostile.npz", "--model", folder / "m.safetensors", "-o",
+        tmp_path / "page.html")  # fmt: skip
     assert "<img src=x" not in (tmp_path / "page.html").read_text()
     assert read_contents(tmp_path / "page.html")["domains"]["name"] == names.tolist()

@@ -18,6 +18,8 @@ from domaincal.report.plain_values import array
 
 DATA, _ = dc.make_multi_domain(n_domains=9, n_rows=60, n_classes=3, n_features=3, random_state=3)
 FAST = {"batch_size": "domain"}  # two candidates
+# For what does not depend on the protocol.
+MODEL = dc.TemperatureScaling().fit(DATA)
 
 
 @pytest.fixture(scope="module")
@@ -302,7 +304,7 @@ def test_a_single_row_is_one_error_with_the_cure():
 def test_very_long_names_are_shortened():
     names = np.array([f"{'x' * 900}{name}" for name in DATA.domains])
     data = replace(DATA, domains=names, class_names=["c" * 1000, "d", "e"])
-    found = make_report(data, **FAST).contents
+    found = make_report(data, model=MODEL).contents
     assert max(map(len, found["domains"]["name"])) == 300
     assert found["domains"]["name"][0].endswith("domain-0")
     assert len(json.dumps(found)) < 100_000
@@ -330,11 +332,11 @@ def test_wrong_arguments(arguments, message):
 
 def test_more_rows_than_the_limit_are_sampled_equally_from_each_domain(monkeypatch, tmp_path):
     monkeypatch.setattr(sys.modules[make_report.__module__], "MOST_ROWS", 200)
-    found = make_report(DATA, **FAST).contents
+    found = make_report(DATA, model=MODEL).contents
     assert found["domains"]["n"] == [22] * 9
     assert "A random sample of 198 of 540 rows" in found["protocol"]
     dc.write(DATA, tmp_path / "store")
-    stored = make_report(dc.Store(tmp_path / "store"), **FAST).contents
+    stored = make_report(dc.Store(tmp_path / "store"), model=MODEL).contents
     assert stored["domains"]["n"] == [22] * 9
     assert stored["run"]["fingerprint"] == DATA.fingerprint()
 
@@ -360,15 +362,15 @@ def _page(contents, **changes):
 def test_an_earlier_page_is_read_and_compared(contents, tmp_path):
     pytest.importorskip("plotly")
     pytest.importorskip("jinja2")
-    made = make_report(DATA, title="</script><b>", **FAST)
+    made = make_report(DATA, title="</script><b>", model=MODEL)
     made.save(tmp_path / "a.html")
     assert earlier.read_contents(tmp_path / "a.html") == made.contents
-    same = make_report(DATA, baseline=tmp_path / "a.html", **FAST).contents["change"]
+    same = make_report(DATA, baseline=tmp_path / "a.html", model=MODEL).contents["change"]
     assert same["title"] == "</script><b>"
     assert all(row["ece_before"] == row["ece_after"] for row in same["rows"])
     assert "+0.0 points" in same["sentences"][0]
     part = DATA.select(DATA.domains != "domain-3")
-    fewer = make_report(part, baseline=tmp_path / "a.html", **FAST).contents["change"]
+    fewer = make_report(part, baseline=tmp_path / "a.html", model=MODEL).contents["change"]
     assert len(fewer["rows"]) == 8
     assert "1 domain is no longer there: domain-3." in fewer["sentences"]
     change = [abs(row["ece_after"] - row["ece_before"]) for row in fewer["rows"]]
@@ -378,7 +380,7 @@ def test_an_earlier_page_is_read_and_compared(contents, tmp_path):
 def test_pages_without_a_common_domain_say_so(contents, tmp_path):
     (tmp_path / "a.html").write_text(_page(contents))
     renamed = replace(DATA, domains=np.array([f"new {name}" for name in DATA.domains]))
-    found = make_report(renamed, baseline=tmp_path / "a.html", **FAST).contents["change"]
+    found = make_report(renamed, baseline=tmp_path / "a.html", model=MODEL).contents["change"]
     assert found["rows"] == []
     assert found["sentences"][0] == "The pages have no labelled domain in common."
 
@@ -402,6 +404,6 @@ def test_a_damaged_earlier_page_is_one_error_with_the_cure(contents, tmp_path, d
     path = tmp_path / "page.html"
     path.write_text(damage(_page(contents), contents))
     with pytest.raises(dc.errors.FileFormatError, match=message) as found:
-        make_report(DATA, baseline=path)
+        make_report(DATA, model=MODEL, baseline=path)
     assert str(path) in str(found.value)
     assert "domaincal" in str(found.value)
