@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
         "docs/command-line.md",
         "docs/experiments.md",
         "docs/monitor.md",
+        "docs/report.md",
         "docs/sites.md",
     ],
 )
@@ -38,6 +39,7 @@ def test_console_blocks_show_what_the_commands_print(page):
         ("files.md", 6, "CalibrationData(3000 rows, 10 classes, 16 features, 6 domains)"),
         ("experiments.md", 3, "oracle"),
         ("methods.md", 4, "pooled_error"),
+        ("report.md", 1, "on the average unseen domain"),
         ("scores.md", 2, "p_calibrated"),
         ("sites.md", 1, "1800 rows of 3 sites, sha256"),
     ],

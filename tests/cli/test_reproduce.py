@@ -471,6 +471,9 @@ def test_the_demo_prints_a_table_and_verdicts_and_is_reproducible(tmp_path, monk
     assert "BBQ" in lines[2]
     for name in ("domains", "accuracy", "temperatures"):
         assert (tmp_path / f"a/{name}.png").exists()
+    page = (tmp_path / "a/report.html").read_text()
+    assert "--repeats 1 --binning" in page
+    assert f"Open {tmp_path}/a/report.html in a browser: Confidence is off by" in lines[-1]
     monkeypatch.setattr(matplotlib.figure.Figure, "savefig", lambda self, file, **_: None)
     second = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "b")])
     assert (tmp_path / "a/results.csv").read_bytes() == (tmp_path / "b/results.csv").read_bytes()

@@ -122,7 +122,7 @@ class TestTable:
     def test_columns_and_ranges(self, fitted, name):
         table = fitted[name].predict(NEW)
         assert table.columns.tolist() == [
-            "domain", "n", "predicted_accuracy", "low", "high", "verdict", "reason",
+            "domain", "n", "predicted_accuracy", "low", "high", "verdict", "distance", "reason",
         ]  # fmt: skip
         assert table["domain"].tolist() == ["domain-03", "domain-05", "domain-11"]
         assert (table["n"] == 120).all()

@@ -152,6 +152,7 @@ def test_the_error_of_a_missing_package_names_the_extra(package, extra, call, tm
 
 VERBS = {
     "demo": ("imagecorruptions", "corruptions", []),
+    "report": ("plotly", "report", ["missing.npz", "-o", "report.html"]),
     "train": ("torch", "torch", ["tiny-imagenet", ".", "x", "--network", "resnet10t"]),
 }
 

@@ -17,7 +17,9 @@ from domaincal.statistics.blocks import thread_count
 ROOT = Path(__file__).parents[2]
 
 #: Packages one level down whose names are public.
-PACKAGES = ("datasets", "distributed", "experiments", "metrics", "plots", "shift", "vision")
+PACKAGES = (
+    "datasets", "distributed", "experiments", "metrics", "plots", "report", "shift", "vision",
+)  # fmt: skip
 #: Results of functions whose examples show them, and functions that need a trained network.
 RETURNED = (
     "CorruptedFolder", "Experiment", "Extraction", "Results", "Training", "load_network",

@@ -198,7 +198,7 @@ def test_an_empty_monitor_has_an_empty_table(tmp_path):
     monitor = dc.TemperatureMonitor(fitted())
     monitor.save(tmp_path / "empty.safetensors")
     for one in (monitor, dc.TemperatureMonitor.load(tmp_path / "empty.safetensors")):
-        assert one.status().shape == (0, 9)
+        assert one.status().shape == (0, 10)
     assert repr(monitor) == "<TemperatureMonitor of 0 domains, window=1000>"
 
 

@@ -18,6 +18,7 @@ from domaincal.cli.evaluate import evaluate
 from domaincal.cli.extract import extract
 from domaincal.cli.fit import fit
 from domaincal.cli.inspect import inspect
+from domaincal.cli.report import report
 from domaincal.cli.reproduce import reproduce
 from domaincal.cli.site import site
 from domaincal.cli.train import train
@@ -92,7 +93,7 @@ def main() -> None:
 
 
 for _verb in (
-    demo, inspect, convert, fit, apply, evaluate, estimate, watch, site, train, extract,
+    demo, inspect, convert, fit, apply, evaluate, estimate, report, watch, site, train, extract,
     corrupt, reproduce,
 ):  # fmt: skip
     main.add_command(_verb)

@@ -136,7 +136,7 @@ class TemperatureMonitor:
             One row for each domain: domain; n, the number of rows that count (with ``half_life``,
             the number of rows of equal weight that would tell as much); temperature;
             temperature_error, the standard error of log T; predicted_accuracy, its interval from
-            low to high, verdict and reason, as in the table of
+            low to high, verdict, distance and reason, as in the table of
             :meth:`domaincal.shift.ConfidenceEstimator.predict`.
         """
         names = sorted(self._parts, key=lambda name: (isinstance(name, str), name))

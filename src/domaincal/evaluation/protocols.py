@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Sized
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ from domaincal.evaluation.fitting import (
 )
 from domaincal.evaluation.method_warnings import MethodWarnings
 from domaincal.evaluation.score_table import score_table, scores_of_method
+
+#: Message if no fold can be scored.
+NOTHING_SCORED = "every group that could be scored is in the fitted half; split by row instead."
 
 
 def evaluate_split(
@@ -92,6 +96,18 @@ def split_rows(
     random_state: int,
 ) -> tuple[Rows, dict[str, Rows]]:
     """Rows to fit, and rows to score by kind ("InD", "OOD"); see :func:`evaluate_split`."""
+    fit, scored = split_masks(data, ood=ood, by=by, random_state=random_state)
+    return rows_where(data, fit), {kind: rows_where(data, rows) for kind, rows in scored.items()}
+
+
+def split_masks(
+    data: AnyRows,
+    *,
+    ood: str | Sequence[Any],
+    by: SplitBy | None,
+    random_state: int,
+) -> tuple[Array, dict[str, Array]]:
+    """Masks of the rows of :func:`split_rows`."""
     labelled_rows(data, "data")
     by = resolve_split(data, by)
     outside = np.zeros(len(data), bool)
@@ -102,9 +118,8 @@ def split_rows(
     parts = {"InD": ~first & ~outside}
     if outside.any():
         parts["OOD"] = outside & ~_same_group(data, first) if by == "group" else outside
-    _warn_of_unscored_domains(data, np.logical_or.reduce(list(parts.values())))
-    scored = {kind: rows_where(data, rows) for kind, rows in parts.items() if rows.any()}
-    return rows_where(data, first & ~outside), scored
+    warn_of_unscored_domains(data, np.logical_or.reduce(list(parts.values())))
+    return first & ~outside, {kind: rows for kind, rows in parts.items() if rows.any()}
 
 
 def evaluate_leave_one_domain_out(
@@ -156,35 +171,66 @@ def evaluate_leave_one_domain_out(
     4
     """
     data = labelled_rows(data, "data")
-    by = resolve_split(data, by)
-    folds = _deal_domains(data, n_folds, random_state)
-    first_half = np.ones(len(data), bool)
-    if by == "group":
-        first_half = half_mask(data, by=by, random_state=random_state)
+    folds = left_out_folds(data, n_folds, by=by, random_state=random_state)
     tables = []
     scored = np.zeros(len(data), bool)
     with MethodWarnings() as warnings:
-        for domains in track(folds):
-            own = rows_in_domains(data, domains)
-            shared = np.zeros(len(data), bool)
-            if by == "group":
-                shared = _same_group(data, own) & _same_group(data, ~own)
-            # Shared groups: the first half is fitted, the second half is scored.
-            fit, test = ~own & (~shared | first_half), own & (~shared | ~first_half)
+        for domains in track(folds.domains):
+            fit, test = folds.masks(domains)
             if fit.any() and test.any():
                 scored |= test
                 train, parts = rows_where(data, fit), {"OOD": rows_where(data, test)}
                 tables.append(_fit_and_score(calibrators, train, parts, n_bins, iter, warnings))
-    _warn_of_unscored_domains(data, scored)
+    warn_of_unscored_domains(data, scored)
     if not tables:
-        raise InputError(
-            "every group that could be scored is in the fitted half; split by row instead."
-        )
+        raise InputError(NOTHING_SCORED)
     methods = {name: k for k, name in enumerate(calibrators_by_name(calibrators))}
     places = {name: k for k, name in enumerate(data.domain_names.tolist())}
     table = pd.concat(tables, ignore_index=True)
     order = np.lexsort([table["domain"].map(places), table["method"].map(methods)])
     return table.iloc[order].reset_index(drop=True)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutFolds:
+    """Folds of domains, each of which is scored by methods fitted to all others.
+
+    Attributes
+    ----------
+    data : CalibrationData or BlockedRows
+    domains : list of lists
+        Domains of each fold.
+    by_group : bool
+        Whether no group is both fitted and scored.
+    first_half : array of bool, shape (n,)
+        Of the groups that occur both in a fold and in others, these rows are fitted.
+    """
+
+    data: AnyRows
+    domains: list[list[Any]]
+    by_group: bool
+    first_half: Array
+
+    def masks(self, domains: list[Any]) -> tuple[Array, Array]:
+        """Masks of the rows to fit, and of the rows to score, of a fold."""
+        own = rows_in_domains(self.data, domains)
+        shared = np.zeros(len(self.data), bool)
+        if self.by_group:
+            shared = _same_group(self.data, own) & _same_group(self.data, ~own)
+        # Shared groups: the first half is fitted, the second half is scored.
+        return ~own & (~shared | self.first_half), own & (~shared | ~self.first_half)
+
+
+def left_out_folds(
+    data: AnyRows, n_folds: int | None, *, by: SplitBy | None, random_state: int
+) -> LeftOutFolds:
+    """Folds of :func:`evaluate_leave_one_domain_out`."""
+    by_group = resolve_split(data, by) == "group"
+    folds = _deal_domains(data, n_folds, random_state)
+    first_half = np.ones(len(data), bool)
+    if by_group:
+        first_half = half_mask(data, by="group", random_state=random_state)
+    return LeftOutFolds(data, folds, by_group, first_half)
 
 
 def _deal_domains(data: AnyRows, n_folds: int | None, random_state: int) -> list[list[Any]]:
@@ -240,14 +286,15 @@ def evaluate_fitted(
     data = labelled_rows(data, "data")
     table = score_table(fitted, data, n_bins=n_bins)
     outside = set(matching_domains(data, ood).tolist()) if _names_domains(ood) else set()
-    fitted_domains = {
-        name
-        for calibrator in calibrators_by_name(fitted).values()
-        for name in getattr(calibrator, "domain_temperatures_", pd.Series(dtype=float)).index
-    }
-    if fitted_domains and data.domains is not None:
-        outside |= set(table["domain"]) - fitted_domains
+    known = set().union(*map(fitted_domains, calibrators_by_name(fitted).values()))
+    if known and data.domains is not None:
+        outside |= set(table["domain"]) - known
     return table.assign(kind=np.where(table["domain"].isin(outside), "OOD", "InD"))
+
+
+def fitted_domains(calibrator: Any) -> set[Any]:
+    """Names of the domains of the fit; empty if the calibrator has not stored them."""
+    return set(getattr(calibrator, "domain_temperatures_", pd.Series(dtype=float)).index)
 
 
 def _names_domains(ood: str | Sequence[Any]) -> bool:
@@ -263,7 +310,7 @@ def _same_group(data: AnyRows, rows: Array) -> Array:
     return present[codes]
 
 
-def _warn_of_unscored_domains(data: AnyRows, scored: Array) -> None:
+def warn_of_unscored_domains(data: AnyRows, scored: Array) -> None:
     """Warn of domains without a row to score: with one row, or with all groups in the fit."""
     if data.domains is None:
         return

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from domaincal._tensors import as_array, host_array, on_device
-from domaincal._typing import FloatArray, IntArray
+from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import check_confidences
 from domaincal.calibrators.predictions import RowScores, proper_scores
 from domaincal.data import BlockedRows, CalibrationData
@@ -88,15 +88,27 @@ def scores_of_method(method: str, fitted: Any, test: AnyRows, *, n_bins: int) ->
     """Results table of one fitted calibrator."""
     if isinstance(test, BlockedRows):
         bins, nll, brier = score_blocks(fitted, test, n_bins=n_bins)
-    else:
-        scores, bins = _scores_and_bins(fitted, test, n_bins=n_bins)
-        nll, brier = (
-            group_means(each, test.domain_codes[0]) for each in (scores.nll, scores.brier)
-        )
+        return _results_table(method, domain_names_of(test), bins, nll, brier)
+    return table_of_scores(method, compute_row_scores(fitted, test), test, n_bins=n_bins)
+
+
+def table_of_scores(
+    method: str, scores: RowScores, test: CalibrationData, *, n_bins: int
+) -> pd.DataFrame:
+    """Results table of the scores of each row, as from :func:`compute_row_scores`."""
+    codes, names = test.domain_codes
+    bins = bins_of_scores(scores, test, n_bins=n_bins)
+    nll, brier = (group_means(each, codes) for each in (scores.nll, scores.brier))
+    return _results_table(method, names, bins, nll, brier)
+
+
+def _results_table(
+    method: str, names: Array, bins: DomainBins, nll: FloatArray, brier: FloatArray
+) -> pd.DataFrame:
     accuracy, confidence = bins.accuracy, bins.mean_confidence
     ece, floor = bins.calibration_error(), bins.floor()
     values = (
-        method, domain_names_of(test).tolist(), bins.n.astype(np.int64), accuracy, confidence, ece,
+        method, names.tolist(), bins.n.astype(np.int64), accuracy, confidence, ece,
         floor, ece - floor, np.abs(confidence - accuracy), nll, brier,
     )  # fmt: skip
     return pd.DataFrame(dict(zip(COLUMNS, values, strict=True)))
@@ -154,7 +166,9 @@ def bin_scores(sums: BinSums) -> tuple[Any, ...]:
 
 def domain_scores(fitted: Any, test: CalibrationData, *, n_bins: int) -> Iterator[DomainScores]:
     """Scores of a fitted calibrator on each domain; its predictions are computed once."""
-    scores, bins = _scores_and_bins(fitted, test, n_bins=n_bins)
+    require_labels(test, "test")
+    scores = compute_row_scores(fitted, test)
+    bins = bins_of_scores(scores, test, n_bins=n_bins)
     for k, (name, rows) in enumerate(domain_rows(*test.domain_codes)):
         yield DomainScores(
             domain=name,
@@ -165,16 +179,12 @@ def domain_scores(fitted: Any, test: CalibrationData, *, n_bins: int) -> Iterato
         )
 
 
-def _scores_and_bins(
-    fitted: Any, test: CalibrationData, *, n_bins: int
-) -> tuple[RowScores, DomainBins]:
-    """Scores of each row, and the bins of all domains."""
-    labels = require_labels(test, "test")
-    scores = compute_row_scores(fitted, test)
+def bins_of_scores(scores: RowScores, test: CalibrationData, *, n_bins: int) -> DomainBins:
+    """Bins of all domains, from the scores of each row."""
     codes, names = test.domain_codes
+    hits = predicted_classes(test.logits) == require_labels(test, "test")
     confidences = check_confidences(scores.confidence)
-    hits = predicted_classes(test.logits) == labels
-    return scores, DomainBins.from_confidences(confidences, hits, codes, len(names), n_bins=n_bins)
+    return DomainBins.from_confidences(confidences, hits, codes, len(names), n_bins=n_bins)
 
 
 def compute_row_scores(fitted: Any, test: CalibrationData) -> RowScores:

@@ -49,17 +49,21 @@ def temperature_table(fitted: Any, data: CalibrationData) -> pd.DataFrame:
             f"{type(fitted).__name__} has no temperatures; pass a calibrator with "
             "predict_temperature, such as TemperatureScaling."
         )
+    learned = learned_temperatures(data)
+    predicted = host_array(predict_temperatures(fitted, data))
+    return pd.concat([learned, temperature_spreads(predicted, data.domain_codes[0])], axis=1)
+
+
+def learned_temperatures(data: CalibrationData) -> pd.DataFrame:
+    """Columns domain, n, learned and standard_error of :func:`temperature_table`."""
     domain_fit = DomainTemperatureScaling().fit(data)
     learned = domain_fit.domain_temperatures_
-    columns = {
+    return pd.DataFrame({
         "domain": learned.index,
         "n": np.bincount(data.domain_codes[0]),
         "learned": learned.to_numpy(),
         "standard_error": domain_fit.domain_standard_errors_.to_numpy(),
-    }
-    predicted = host_array(predict_temperatures(fitted, data))
-    spread = temperature_spreads(predicted, data.domain_codes[0])
-    return pd.concat([pd.DataFrame(columns), spread], axis=1)
+    })  # fmt: skip
 
 
 def temperature_spreads(temperatures: FloatArray, codes: IntArray) -> pd.DataFrame:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+from domaincal._typing import Track
+from domaincal.data import CalibrationData, split_domains
 from domaincal.experiments.experiment import Experiment
 from domaincal.experiments.experiment_file import read_experiment
 from domaincal.experiments.methods import BINNING_METHODS, Method, head_methods
+from domaincal.report import Report, make_report
 
 #: Targets that the demo makes.
 DEMO_TARGETS = ("summary", "domains", "accuracy", "temperatures")
@@ -41,3 +45,38 @@ def demo_experiment(
         random_state=random_state,
         splits=shipped.splits[:1],
     )
+
+
+def demo_data(
+    experiment: Experiment, folder: Path, track: Track = iter
+) -> tuple[CalibrationData, CalibrationData]:
+    """Rows of the first repeat for the page: labelled ones, and those of severity 5 as new ones.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        From :func:`demo_experiment`.
+    folder : path
+        Folder of the experiment's results.
+    track : callable, optional
+        Wraps the list of corruptions to make, to show progress.
+    """
+    (source,) = experiment.sources
+    return split_domains(source.load(experiment.random_state, folder / "made", track), "*-5")
+
+
+def demo_report(
+    experiment: Experiment,
+    data: CalibrationData,
+    new: CalibrationData,
+    *,
+    command: str | None = None,
+) -> Report:
+    """Page about the rows of :func:`demo_data`: every domain is left out in turn.
+
+    20 rows of a domain are predicted together.
+    """
+    return make_report(
+        data, unlabelled=new, batch_size=20, random_state=experiment.random_state,
+        title="Digits-C: handwritten digits under 75 corruptions", command=command,
+    )  # fmt: skip

@@ -7,7 +7,7 @@ Examples
 >>> known, new = dc.split_domains(data, ["domain-03", "domain-05"])
 >>> estimator = dc.shift.ConfidenceEstimator().fit(known)
 >>> estimator.predict(new).columns.tolist()
-['domain', 'n', 'predicted_accuracy', 'low', 'high', 'verdict', 'reason']
+['domain', 'n', 'predicted_accuracy', 'low', 'high', 'verdict', 'distance', 'reason']
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -76,7 +77,7 @@ def load_digits_c(
         shown = shown[:n_images]
         corrupted = _corrupt_digits(images[shown], n_jobs, track)
     else:
-        corrupted = all_corrupted_digits(n_jobs, track)[:, shown]
+        corrupted = all_corrupted_digits(n_jobs, _Shown(track))[:, shown]
     network = MLPClassifier(max_iter=1000, random_state=random_state)
     with one_blas_thread():  # threads slow down products of such small matrices
         network.fit(_pixel_rows(images[train]), labels[train])
@@ -104,10 +105,17 @@ def enlarged_digits() -> tuple[Array, Array]:
     return np.stack([np.asarray(x) for x in enlarged]), digits.target
 
 
+@dataclass(frozen=True)
+class _Shown:
+    """How progress is shown; all are equal, so that the cache does not depend on it."""
+
+    track: Track = field(compare=False)
+
+
 @functools.lru_cache(maxsize=1)
-def all_corrupted_digits(n_jobs: int, track: Track) -> Array:
+def all_corrupted_digits(n_jobs: int, shown: _Shown) -> Array:
     """All digits under all corruptions; cached, because they do not depend on the seed."""
-    return _corrupt_digits(enlarged_digits()[0], n_jobs, track)
+    return _corrupt_digits(enlarged_digits()[0], n_jobs, shown.track)
 
 
 def _corrupt_digits(images: Array, n_jobs: int, track: Track) -> Array:

@@ -181,7 +181,7 @@ class AutoCalibration(TemperatureCalibrator):
             chosen = REFERENCE
         else:
             scores = self._scores(compared, candidates, random)
-            self.selection_ = choose(scores, REFERENCE, _trusted(candidates))
+            self.selection_ = choose(scores, REFERENCE, trusted_candidate(candidates))
             chosen = self.selection_["method"][self.selection_["chosen"]].item()
         with handle_warnings(_pass_on):
             self.best_ = _fitted(clone(candidates[chosen]), rows)
@@ -307,7 +307,7 @@ def _fitted(calibrator: Any, rows: TrainingRows) -> Any:
     )
 
 
-def _trusted(candidates: Mapping[str, Any]) -> str | None:
+def trusted_candidate(candidates: Mapping[str, Any]) -> str | None:
     """Name of the first candidate that shrinks towards TS by itself."""
     for name, candidate in candidates.items():
         if isinstance(candidate, BatchTemperatureScaling):

@@ -32,7 +32,7 @@ from domaincal.shift.rows_by_domain import ALL_ROWS, hits_of
 from domaincal.statistics import LabelledRows, fit_temperature
 
 #: Columns of the table of estimates.
-COLUMNS = ("domain", "n", "predicted_accuracy", "low", "high", "verdict", "reason")
+COLUMNS = ("domain", "n", "predicted_accuracy", "low", "high", "verdict", "distance", "reason")
 _TOO_FAR = "There is no interval: estimates for domains unlike all known ones can be far off."
 # Largest size of the rows of a store to which an estimator is fitted, about ten times.
 _SAMPLE_BYTES = 1 << 26
@@ -172,8 +172,9 @@ class AccuracyEstimator(BaseEstimator, ABC):
         DataFrame
             One row for each domain: domain; n, the number of rows; predicted_accuracy; low and
             high, the limits of its interval; verdict, whether the rows are "inside", at the "edge"
-            or "outside" of what the domains of the fit cover; reason of the verdict, and of an
-            interval from 0 to 1.
+            or "outside" of what the domains of the fit cover; distance, of the scores to those of
+            the nearest domain of the fit, from 0 to 1; reason of the verdict, and of an interval
+            from 0 to 1.
         """
         check_is_fitted(self)
         rows = as_rows(logits)
@@ -231,7 +232,8 @@ class AccuracyEstimator(BaseEstimator, ABC):
         reasons = [" ".join(filter(None, pair)) for pair in zip(reasons, missing, strict=True)]
         columns = (
             names, n.astype(np.int64), predicted, np.clip(predicted - width, 0.0, 1.0),
-            np.clip(predicted + width, 0.0, 1.0), judged["verdict"].to_numpy(), reasons,
+            np.clip(predicted + width, 0.0, 1.0), judged["verdict"].to_numpy(),
+            judged["distance"].to_numpy(), reasons,
         )  # fmt: skip
         return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 

@@ -1,0 +1,293 @@
+"""The verdict of the page in words, for a reader who has two minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from domaincal._typing import Array, FloatArray
+from domaincal._wording import few
+from domaincal.calibrators.batch.batch_temperature import MINIMUM_DOMAINS
+from domaincal.metrics import MethodComparison, compare_methods
+from domaincal.report.plain_values import array
+from domaincal.statistics.bin_sums import binomial_deviation
+
+# Confidence that is off by so much less than chance explains, or more, is good, or poor.
+_GOOD, _POOR = 0.02, 0.05
+# There is hardly anything to gain where confidence is off by so little, beyond chance.
+_HARDLY = 0.01
+# Distances by chance that are smaller are not told.
+_NO_CHANCE = 0.001
+# New domains that sentences name, and the length of their names there.
+_NAMED = 3
+_NAME = 60
+
+
+def verdict(contents: Mapping[str, Any], *, own_rows: bool = False) -> dict[str, Any]:
+    """Section ``verdict`` of a page, from its other contents.
+
+    "Off by" is the distance of mean confidence and accuracy of a domain, averaged over the domains.
+    ``own_rows`` says that the calibration was fitted to the rows that are scored.
+
+    Examples
+    --------
+    >>> scores = {"confidence": [0.9, 0.8, 0.95, 0.9], "low": [0.1] * 4}
+    >>> calibrated = {"confidence": [0.71, 0.7, 0.69, 0.7], "low": [0.0] * 4}
+    >>> domains = {"name": list("abcd"), "kind": ["unseen"] * 4, "n": [9000] * 4,
+    ...            "accuracy": [0.7] * 4, "before": scores, "after": calibrated}
+    >>> verdict({"domains": domains, "unlabelled": None})["headline"]
+    'Confidence is off by 18.8 points on the average unseen domain; calibration brings it to 0.5.'
+    """
+    new = contents.get("unlabelled")
+    sentences = [] if new is None else _sentences_of_new_domains(new)
+    domains = contents.get("domains")
+    if domains is None:
+        headline = sentences[0] if sentences else "There are no labels, so nothing can be scored."
+        return {"state": "unknown", "headline": headline, "sentences": sentences[1:]}
+    kind = np.array(domains["kind"])
+    unseen = _Compared.from_domains(domains, kind == "unseen")
+    known = _Compared.from_domains(domains, kind == "known")
+    main = unseen or known
+    if main is None:
+        return {"state": "unknown", "headline": "No domain could be scored.", "sentences": []}
+    noun = "unseen domain" if unseen is not None else "known domain"
+    found = main.sentences()
+    if own_rows:
+        found.insert(0, "The calibration was fitted to these rows, so that its errors look too "
+                     "small: give rows that it has not seen.")  # fmt: skip
+    elif unseen is None:
+        found.append("All these domains are known: nothing here tells about unseen ones.")
+    elif known is not None:
+        found.append(
+            f"In the {known.counted('known domain')}, confidence is off by "
+            f"{_points(known.before)} points, and by {_points(known.after)} after calibration."
+        )
+    return {
+        "state": main.state() if unseen is not None else "unknown",
+        "headline": main.headline(noun),
+        "sentences": [*found, *sentences, main.definition(noun)],
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """Domains of one kind, before and after calibration.
+
+    Attributes
+    ----------
+    names : array of str
+    n, accuracy : arrays
+        Number of rows and accuracy of each domain.
+    confidence : dict from "before" and "after" to arrays
+    low : dict from "before" and "after" to arrays
+        Lower limits of the ECE, which hold for all domains together.
+    """
+
+    names: Array
+    n: FloatArray
+    accuracy: FloatArray
+    confidence: dict[str, FloatArray]
+    low: dict[str, FloatArray]
+
+    @classmethod
+    def from_domains(cls, domains: Mapping[str, Any], chosen: Array) -> _Compared | None:
+        """Chosen domains of the section ``domains``; None if there are none."""
+        if not chosen.any():
+            return None
+        stages = ("before", "after")
+        return cls(
+            np.array(domains["name"], object)[chosen],
+            array(domains["n"])[chosen],
+            array(domains["accuracy"])[chosen],
+            {stage: array(domains[stage]["confidence"])[chosen] for stage in stages},
+            {stage: array(domains[stage]["low"])[chosen] for stage in stages},
+        )
+
+    def gaps(self, stage: str) -> FloatArray:
+        """How far confidence is off in each domain."""
+        return np.abs(self.confidence[stage] - self.accuracy)
+
+    def chance(self, stage: str) -> FloatArray:
+        """How far it would be off on average if every confidence were right."""
+        return binomial_deviation(self.n, self.n * self.confidence[stage]) / self.n
+
+    @property
+    def before(self) -> float:
+        return float(self.gaps("before").mean())
+
+    @property
+    def after(self) -> float:
+        return float(self.gaps("after").mean())
+
+    @property
+    def comparison(self) -> MethodComparison:
+        """Paired comparison over the domains."""
+        stages = ("before", "after")
+        parts = [
+            pd.DataFrame({
+                "method": stage, "domain": np.arange(len(self.n)), "gap": self.gaps(stage),
+            })
+            for stage in stages
+        ]  # fmt: skip
+        return compare_methods(pd.concat(parts), "after", "before", score="gap")
+
+    def beyond_chance(self, stage: str) -> float:
+        """Mean distance minus what chance explains."""
+        return float((self.gaps(stage) - self.chance(stage)).mean())
+
+    def counted(self, noun: str) -> str:
+        """Number of these domains with the noun."""
+        return noun if len(self.n) == 1 else f"{len(self.n)} {noun}s"
+
+    def state(self) -> str:
+        """Whether calibrated confidence can be used in new domains."""
+        if len(self.n) < MINIMUM_DOMAINS:
+            return "unknown"
+        left = self.beyond_chance("after")
+        if self._is_worse() and left > _HARDLY:
+            return "poor"
+        if left <= _GOOD:
+            return "good"
+        return "partly" if left <= _POOR or self._is_better() else "poor"
+
+    def _is_better(self) -> bool:
+        return self.comparison.is_clear and self.comparison.difference < 0
+
+    def _is_worse(self) -> bool:
+        return self.comparison.is_clear and self.comparison.difference > 0
+
+    def headline(self, noun: str) -> str:
+        """The result in one sentence."""
+        before, after = _points(self.before), _points(self.after)
+        which = f"the average {noun}" if len(self.n) > 1 else f"the only {noun}"
+        start = f"Confidence is off by {before} points on {which}"
+        if len(self.n) < MINIMUM_DOMAINS:
+            few_domains = f"{len(self.n)} domain{'s are' if len(self.n) > 1 else ' is'} too few"
+            return f"{start}, and by {after} after calibration; {few_domains} to say more."
+        if self.beyond_chance("before") <= _HARDLY:
+            changed = f"calibration changes it to {after}"
+            if self._is_worse():
+                changed = f"calibration makes it worse, {after}"
+            return (
+                f"Confidence is off by only {before} points on {which}, so that there is hardly "
+                f"anything to gain; {changed}."
+            )
+        if before == after:
+            return f"{start}; calibration does not change that."
+        if self._is_better():
+            return f"{start}; calibration brings it to {after}."
+        if self._is_worse():
+            return f"{start}; calibration makes it worse: {after}."
+        return f"{start}; calibration changes it to {after}, which may be chance."
+
+    def sentences(self) -> list[str]:
+        """How sure the headline is, and the worst domain."""
+        n = len(self.n)
+        found = self._direction()
+        if n >= MINIMUM_DOMAINS:
+            c = self.comparison
+            found.append(
+                f"Calibration changes it by {100 * c.difference:+.1f} points (95% interval "
+                f"{100 * c.low:+.1f} to {100 * c.high:+.1f}); confidence is closer to the accuracy "
+                f"in {c.wins} of {n} domains, and farther from it in {c.losses}."
+            )
+        found.append(self._worst())
+        clear = [int((self.low[stage] > 0).sum()) for stage in ("before", "after")]
+        if n > 1:
+            # Of very many domains, the worst ones have limits.
+            least = "at least " if any(np.isnan(low).any() for low in self.low.values()) else ""
+            found.append(
+                f"The calibration error (ECE) is more than chance in {least}{clear[0]} of {n} "
+                f"domains before calibration, and in {least}{clear[1]} after it."
+            )
+        return found
+
+    def definition(self, noun: str) -> str:
+        """What "off by" means, and how much of it is chance."""
+        what = "Off by: the distance between the mean confidence and the accuracy of a domain"
+        if len(self.n) > 1:
+            what += f", averaged over {self.counted(noun)}"
+        chance = float(self.chance("after").mean())
+        if chance < _NO_CHANCE:
+            return f"{what}."
+        return (
+            f"{what}. If every confidence were right, it would be {_points(chance)} points by "
+            "chance, because a domain has few rows."
+        )
+
+    def _direction(self) -> list[str]:
+        """Whether confidence is too high, or too low, in most domains before calibration."""
+        above = int((self.confidence["before"] > self.accuracy).sum())
+        n = len(self.n)
+        if n < MINIMUM_DOMAINS or self.beyond_chance("before") <= _HARDLY:
+            return []
+        for number, word in ((above, "high"), (n - above, "low")):
+            if number > 0.8 * n:
+                return [f"Before calibration, confidence is too {word} in {number} of {n} domains."]
+        return [
+            f"Before calibration, confidence is too high in {above} and too low in {n - above} of "
+            f"{n} domains."
+        ]
+
+    def _worst(self) -> str:
+        """The domain that calibrated confidence is farthest from."""
+        k = int(np.argmax(self.gaps("after")))
+        before, after = self.confidence["before"][k], self.confidence["after"][k]
+        only = "Worst domain" if len(self.n) > 1 else "Domain"
+        by_chance = ""
+        if not self.low["after"][k] > 0:
+            by_chance = ", an error that chance alone can explain"
+        return (
+            f"{only} after calibration: {_short(self.names[k])}, where "
+            f"{_percent(self.accuracy[k])} of {int(self.n[k]):,} rows are right, and mean "
+            f"confidence is {_percent(after)} ({_percent(before)} before){by_chance}."
+        )
+
+
+def _sentences_of_new_domains(new: Mapping[str, Any]) -> list[str]:
+    """What to expect in domains without labels, the lowest limits first."""
+    low, high, predicted = (array(new[key]) for key in ("low", "high", "predicted"))
+    names = [_short(name) for name in new["name"]]
+    outside = [k for k, one in enumerate(new["verdict"]) if one == "outside"]
+    others = [k for k in range(len(names)) if new["verdict"][k] != "outside"]
+    found = []
+    for k in [k for k in others if high[k] - low[k] < 1.0][:_NAMED]:
+        edge = ""
+        if new["verdict"][k] == "edge":
+            edge = ", with care: its scores are unlike those of most known domains"
+        found.append(
+            f"On the new domain {names[k]}, expect {_percent(low[k], 0)} to {_percent(high[k], 0)} "
+            f"accuracy ({100 * new['coverage']:g}% interval){edge}."
+        )
+    without = [k for k in others if not high[k] - low[k] < 1.0]
+    found += [
+        f"On the new domain {names[k]}, about {_percent(predicted[k], 0)} accuracy is predicted, "
+        "but there are too few known domains for an interval."
+        for k in without[:_NAMED]
+    ]
+    more = len(others) - len(found)
+    if more > 0:
+        found.append(f"The table of new domains has {more} more.")
+    if outside:
+        is_one = len(outside) == 1
+        found.append(
+            f"Do not rely on any prediction for {few((names[k] for k in outside), _NAMED)}: "
+            f"{'its' if is_one else 'their'} scores are unlike those of every known domain."
+        )
+    return found
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _percent(value: float, decimals: int = 1) -> str:
+    return f"{100 * value:.{decimals}f}%"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"

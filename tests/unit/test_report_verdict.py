@@ -1,0 +1,131 @@
+"""The verdict of the report in words, for made-up results."""
+
+import numpy as np
+import pytest
+
+from domaincal.report.verdict import verdict
+
+RNG = np.random.default_rng(0)
+
+
+def contents(before, after, *, kind="unseen", n=10_000, clear=True, unlabelled=None):
+    """Domains of accuracy 70% whose confidence is off by so many points."""
+    k = len(before)
+    scores = [
+        {"confidence": [0.7 + one / 100 for one in gaps], "low": [0.01 if clear else 0.0] * k}
+        for gaps in (before, after)
+    ]
+    kinds = [kind] * k if isinstance(kind, str) else kind
+    domains = {
+        "name": [f"site {j}" for j in range(k)], "kind": kinds, "n": [n] * k,
+        "accuracy": [0.7] * k, "before": scores[0], "after": scores[1],
+    }  # fmt: skip
+    return {"domains": domains, "unlabelled": unlabelled}
+
+
+def new(*rows):
+    """Section of new domains: name, predicted, low, high, verdict."""
+    names, predicted, low, high, verdicts = zip(*rows, strict=True)
+    return {"coverage": 0.9, "name": list(names), "predicted": list(predicted), "low": list(low),
+            "high": list(high), "verdict": list(verdicts)}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "state", "headline"), [
+    ([5, 6, 6, 7, 5], [1, 1.5, 1, 1.5, 1], "good",
+     "Confidence is off by 5.8 points on the average unseen domain; calibration brings it to 1.2."),
+    ([15, 16, 14, -15, 15], [6, -7, 6, 5, 6], "partly", "calibration brings it to 6.0."),
+    ([2, 2.1, 1.9, 2, 2], [3, 3.2, 2.9, 3.1, 3], "poor", "calibration makes it worse: 3.0."),
+    ([8, 8, 8, 8, 8], [1, 15, 2, 14, 6], "poor", "changes it to 7.6, which may be chance."),
+    ([0.5, 0.6, 0.5, 0.6, 0.5], [0.4, 0.5, 0.6, 0.5, 0.5], "good", "hardly anything to gain"),
+    ([0.5, 0.6, 0.5, 0.6, 0.5], [2, 2, 2.1, 2, 2], "poor", "calibration makes it worse, 2.0."),
+    ([6, 6], [1, 1], "unknown", "2 domains are too few to say more."),
+    ([6], [1], "unknown", "on the only unseen domain, and by 1.0 after calibration; 1 domain is"),
+    ([6, 6, 6], [6, 6, 6], "poor", "calibration does not change that."),
+])  # fmt: skip
+def test_the_headline_and_the_state(before, after, state, headline):
+    found = verdict(contents(before, after))
+    assert headline in found["headline"]
+    assert found["state"] == state
+
+
+def test_improvements_that_may_be_chance_are_not_claimed():
+    found = verdict(contents([8, 8, 8, 8], [9, 1, 12, 1]))
+    assert "brings" not in found["headline"]
+    assert "which may be chance" in found["headline"]
+    assert any("95% interval" in sentence for sentence in found["sentences"])
+
+
+def test_the_worst_domain_is_named_with_what_chance_explains():
+    sure = verdict(contents([5, 6, 7], [1, 9, -2]))["sentences"]
+    (worst,) = [one for one in sure if one.startswith("Worst domain")]
+    assert "site 1, where 70.0% of 10,000 rows are right, and mean confidence is 79.0%" in worst
+    assert "chance" not in worst
+    unsure = verdict(contents([5, 6, 7], [1, 9, -2], clear=False))["sentences"]
+    assert any("that chance alone can explain" in sentence for sentence in unsure)
+
+
+def test_the_part_of_chance_is_told_where_domains_have_few_rows():
+    few = verdict(contents([5, 6, 7], [5, 6, 5], n=40))["sentences"][-1]
+    assert "it would be 5.4 points by chance" in few
+    many = verdict(contents([5, 6, 7], [5, 6, 5], n=100_000_000))["sentences"][-1]
+    assert "chance" not in many
+
+
+def test_small_errors_of_few_rows_are_hardly_anything_to_gain():
+    found = verdict(contents([5, 6, -5], [5, -6, 5], n=40, clear=False))
+    assert "hardly anything to gain" in found["headline"]
+    assert found["state"] == "good"
+
+
+def test_the_direction_is_told():
+    above = verdict(contents([5, 6, 7, 6, 5], [1] * 5))["sentences"]
+    assert "Before calibration, confidence is too high in 5 of 5 domains." in above
+    mixed = verdict(contents([5, -6, 7, -6, 5], [1] * 5))["sentences"]
+    assert "Before calibration, confidence is too high in 3 and too low in 2 of 5 domains." in mixed
+
+
+def test_known_domains_are_not_called_unseen():
+    found = verdict(contents([5, 6, 7], [1, 1, 1], kind="known"))
+    assert "the average known domain" in found["headline"]
+    assert found["state"] == "unknown"
+    assert any("nothing here tells about unseen ones" in one for one in found["sentences"])
+    own = verdict(contents([5, 6, 7], [1, 1, 1], kind="known"), own_rows=True)
+    assert "errors look too small" in own["sentences"][0]
+    both = verdict(contents([5, 6, 7, 3, 4], [1] * 5, kind=["unseen"] * 3 + ["known"] * 2))
+    assert "off by 6.0 points on the average unseen domain" in both["headline"]
+    assert any("In the 2 known domains, confidence is off by 3.5" in s for s in both["sentences"])
+
+
+def test_limits_of_some_domains_only_say_at_least():
+    made = contents([5, 6, 7], [1, 1, 1])
+    made["domains"]["before"]["low"][2] = None
+    sentences = verdict(made)["sentences"]
+    assert any("in at least 2 of 3 domains before" in sentence for sentence in sentences)
+
+
+def test_new_domains_are_told_with_their_intervals():
+    found = verdict(contents([5, 6, 7], [1, 1, 1], unlabelled=new(
+        ("Rome", 0.85, 0.81, 0.88, "inside"), ("Bern", 0.9, 0.85, 0.95, "edge"),
+        ("Mars", 0.4, 0.0, 1.0, "outside"),
+    )))["sentences"]  # fmt: skip
+    assert "On the new domain Rome, expect 81% to 88% accuracy (90% interval)." in found
+    assert any("Bern, expect 85% to 95% accuracy (90% interval), with care" in s for s in found)
+    (far,) = [s for s in found if "Mars" in s]
+    assert far.startswith("Do not rely on any prediction for Mars: its scores")
+
+
+def test_without_an_interval_none_is_told():
+    found = verdict({"domains": None, "unlabelled": new(("Rome", 0.85, 0.0, 1.0, "unknown"))})
+    assert found["headline"] == (
+        "On the new domain Rome, about 85% accuracy is predicted, but there are too few known "
+        "domains for an interval."
+    )
+    assert found["state"] == "unknown"
+
+
+def test_of_many_new_domains_three_are_told():
+    rows = [(f"n{k}", 0.8, 0.7, 0.9, "inside") for k in range(10)]
+    found = verdict({"domains": None, "unlabelled": new(*rows)})
+    assert "n0" in found["headline"]
+    assert "The table of new domains has 7 more." in found["sentences"]
+    assert sum("expect" in one for one in found["sentences"]) == 2
