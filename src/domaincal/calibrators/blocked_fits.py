@@ -19,16 +19,16 @@ from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 SAMPLE_BYTES = 1 << 28
 
 
-def most_rows_in_memory(rows: TrainingRows, sample_bytes: int = SAMPLE_BYTES) -> int:
+def most_rows_in_memory(rows: TrainingRows, sample_bytes: int | None = None) -> int:
     """Number of rows whose logits and features take 256 MiB, or ``sample_bytes``."""
     row_bytes: int = rows.logits.shape[1] * rows.logits.itemsize
     if rows.features is not None:
         row_bytes += rows.features.shape[1] * rows.features.itemsize
-    return max(1, sample_bytes // row_bytes)
+    return max(1, (sample_bytes or SAMPLE_BYTES) // row_bytes)
 
 
 def read_or_sample_data(
-    rows: BlockedRows, *, name: str, sample_bytes: int = SAMPLE_BYTES
+    rows: BlockedRows, *, name: str, sample_bytes: int | None = None
 ) -> CalibrationData:
     """:func:`read_or_sample` as data; groups are left out."""
     some = read_or_sample(
@@ -44,11 +44,12 @@ def read_or_sample_data(
 
 
 def read_or_sample(
-    rows: TrainingRows, *, name: str, sample_bytes: int = SAMPLE_BYTES
+    rows: TrainingRows, *, name: str, sample_bytes: int | None = None
 ) -> TrainingRows:
-    """All rows, or a random sample that takes at most ``sample_bytes``, with a warning.
+    """All rows, or a random sample of at most 256 MiB, with a warning.
 
-    A sample has the same share of the rows of each domain, and at least ten rows of each.
+    ``sample_bytes`` is another size. A sample has the same share of the rows of each domain, and at
+    least ten rows of each.
     """
     n, most = len(rows.logits), most_rows_in_memory(rows, sample_bytes)
     if n <= most:

@@ -10,6 +10,7 @@ from domaincal.data import CalibrationData, split_domains
 from domaincal.experiments.experiment import Experiment
 from domaincal.experiments.experiment_file import read_experiment
 from domaincal.experiments.methods import BINNING_METHODS, Method, head_methods
+from domaincal.experiments.partitions import CORRUPTION_PARTITIONS
 from domaincal.report import Report, make_report
 
 #: Targets that the demo makes.
@@ -72,11 +73,13 @@ def demo_report(
     *,
     command: str | None = None,
 ) -> Report:
-    """Page about the rows of :func:`demo_data`: every domain is left out in turn.
+    """Page about the rows of :func:`demo_data`: seven kinds of corruption are unseen.
 
     20 rows of a domain are predicted together.
     """
+    counts = dict.fromkeys(data.domain_names.tolist(), 1)
+    _, unseen = CORRUPTION_PARTITIONS["unseen-kinds"].choose(counts, random_state=0)
     return make_report(
-        data, unlabelled=new, batch_size=20, random_state=experiment.random_state,
+        data, ood=unseen, unlabelled=new, batch_size=20, random_state=experiment.random_state,
         title="Digits-C: handwritten digits under 75 corruptions", command=command,
     )  # fmt: skip
