@@ -183,9 +183,8 @@ def _temporary(path: str | os.PathLike[str], target: Path) -> Iterator[Path]:
     The writer holds a lock file of the same stem. A lock that is free belongs to a killed writer:
     what it left is removed. Errors name ``path``, which the user knows.
     """
-    stem = hidden_stem(target) + "-"
-    _remove_leftovers(target.parent, stem)
-    name = target.parent / f"{stem}{secrets.token_hex(6)}.tmp"
+    remove_leftovers(target)
+    name = target.parent / f"{_stem(target)}{secrets.token_hex(6)}.tmp"
     lock = name.with_suffix(".lock")
     with naming_path(path, name.with_suffix("")):
         try:
@@ -206,11 +205,18 @@ def hidden_stem(target: Path) -> str:
     return f".domaincal-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}"
 
 
-def _remove_leftovers(folder: Path, stem: str) -> None:
-    """Remove temporary files of killed writers, whose locks are free."""
-    with suppress(OSError), os.scandir(folder) as entries:
+def _stem(target: Path) -> str:
+    """Beginning of the names of temporary files and locks of an output."""
+    return hidden_stem(target) + "-"
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove temporary files of killed writers of a path, whose locks are free."""
+    target = Path(os.path.realpath(path))
+    stem = _stem(target)
+    with suppress(OSError), os.scandir(target.parent) as entries:
         for name in [e.name for e in entries if e.name.startswith(stem) and e.name[-5:] == ".lock"]:
-            left = folder / name
+            left = target.parent / name
             # What cannot be locked, such as a pipe of this name, is not of a writer.
             with suppress(OSError, InputError):
                 with file_lock(left, timeout=0.0) as held:

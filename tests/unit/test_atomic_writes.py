@@ -20,6 +20,7 @@ from filelock import FileLock
 
 import domaincal as dc
 import kill_writers
+from domaincal import _files
 from domaincal._files import atomic_file, atomic_folder
 from domaincal._tensor_files import read_tensors, write_tensors
 from domaincal.io import store as store_module
@@ -120,6 +121,19 @@ def test_another_process_keeps_its_temporary_folder_until_it_is_killed(tmp_path)
     with atomic_folder(tmp_path / "new"):
         pass
     assert _names(tmp_path) == ["new"]
+
+
+@pytest.mark.parametrize("method", ["append", "write"])
+def test_the_lock_of_a_process_that_was_killed_after_it_created_a_store_is_removed(
+    tmp_path, monkeypatch, method
+):
+    data, _ = dc.make_multi_domain(2, 20)
+    with monkeypatch.context() as patched:
+        patched.setattr(_files, "remove", lambda path: None)
+        dc.write(data, tmp_path / "scores")
+    assert len(_names(tmp_path)) == 2
+    getattr(dc.Store(tmp_path / "scores"), method)(data)
+    assert _names(tmp_path) == ["scores"]
 
 
 def test_permissions_are_those_of_a_new_file_or_of_the_replaced_one(tmp_path):

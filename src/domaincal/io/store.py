@@ -16,6 +16,7 @@ from domaincal._files import (
     file_lock,
     naming_path,
     remove,
+    remove_leftovers,
     replacing,
     sync_folder,
 )
@@ -206,6 +207,8 @@ class Store(RowSource):
     def _create(self, data: AnyRows) -> bool:
         """Create a store of these rows; False if it exists already."""
         if self.path.exists():
+            # A process that was killed when it had just created the store leaves its lock file.
+            remove_leftovers(self.path)
             return False
         try:
             with atomic_folder(self.path) as folder:
