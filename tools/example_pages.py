@@ -1,9 +1,10 @@
 """Make the pages in docs/pages, and the picture of the first one in the README.
 
-``python tools/example_pages.py OUT --data FOLDER``, where FOLDER holds
+``python tools/example_pages.py OUT --data FOLDER [--tiny ROWS]``, where FOLDER holds
 ``wisdm/wisdm_watch_accel.csv.gz`` (see examples/wisdm.py). OUT/digits-c.html is the page of
-``domaincal demo``; OUT/wisdm.html has five random people without labels. Pictures of both, 1280
-pixels wide, are written beside them.
+``domaincal demo``; OUT/wisdm.html has five random people without labels; OUT/tiny-imagenet-c.html
+is about ROWS, which ``python -m benchmarks.accuracy.tiny_networks`` writes. Pictures of the pages,
+1280 pixels wide, are written beside them.
 """
 
 import argparse
@@ -16,7 +17,12 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 import domaincal as dc
-from domaincal.experiments.demo import demo_data, demo_experiment, demo_report
+from domaincal.experiments.demo import (
+    DEMO_TITLE,
+    corruption_report,
+    demo_data,
+    demo_experiment,
+)
 from domaincal.report import Report, make_report
 
 _CHROMIUM = "/usr/bin/chromium"
@@ -27,8 +33,8 @@ def digits_page() -> Report:
     """Page that ends ``domaincal demo``."""
     experiment = demo_experiment(random_state=0, repeats=1, heads=False, binning=False)
     with tempfile.TemporaryDirectory() as folder:
-        data, new = demo_data(experiment, Path(folder))
-    return demo_report(experiment, data, new, command="domaincal demo")
+        data = demo_data(experiment, Path(folder))
+    return corruption_report(data, title=DEMO_TITLE, command="domaincal demo")
 
 
 def people_page(folder: Path) -> Report:
@@ -44,6 +50,12 @@ def people_page(folder: Path) -> Report:
     return make_report(
         known, unlabelled=unlabelled, batch_size=20, title="WISDM: activities by a smartwatch"
     )
+
+
+def tiny_imagenet_page(rows: Path) -> Report:
+    """Page of a small network on Tiny-ImageNet-C."""
+    title = f"Tiny-ImageNet-C: {rows.stem.removeprefix('tiny-')}, trained on a CPU"
+    return corruption_report(dc.read(rows), title=title)
 
 
 def take_picture(browser: Any, page: Path, *, height: int) -> None:
@@ -64,9 +76,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--tiny", type=Path, metavar="ROWS")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     pages = {"digits-c": digits_page(), "wisdm": people_page(options.data)}
+    if options.tiny is not None:
+        pages["tiny-imagenet-c"] = tiny_imagenet_page(options.tiny)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
         for name, report in pages.items():

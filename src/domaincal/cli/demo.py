@@ -56,7 +56,7 @@ def _write_page(experiment: Experiment, output: Path, command: str, *, as_json: 
     """Write report.html; without its packages, say how to get them."""
     from domaincal.cli.console import progress, say, working
     from domaincal.errors import MissingDependencyError
-    from domaincal.experiments.demo import demo_data, demo_report
+    from domaincal.experiments.demo import DEMO_TITLE, corruption_report, demo_data
     from domaincal.report.make_report import require_page
 
     path = output / "report.html"
@@ -66,9 +66,11 @@ def _write_page(experiment: Experiment, output: Path, command: str, *, as_json: 
         say(f"warning: {error}", err=True)
         return
     with progress("making the data of the page") as track:
-        data, new = demo_data(experiment, output, track)
+        data = demo_data(experiment, output, track)
     with working(f"computing {path}"):
-        made = demo_report(experiment, data, new, command=command)
+        made = corruption_report(
+            data, title=DEMO_TITLE, random_state=experiment.random_state, command=command
+        )
         made.save(path)
     # stdout has one JSON document, or the tables first.
     say(f"Open {path} in a browser: {made.contents['verdict']['headline']}", err=as_json)

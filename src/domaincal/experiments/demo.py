@@ -15,6 +15,8 @@ from domaincal.report import Report, make_report
 
 #: Targets that the demo makes.
 DEMO_TARGETS = ("summary", "domains", "accuracy", "temperatures")
+#: Title of the page.
+DEMO_TITLE = "Digits-C: handwritten digits under 75 corruptions"
 
 
 def demo_experiment(
@@ -48,10 +50,8 @@ def demo_experiment(
     )
 
 
-def demo_data(
-    experiment: Experiment, folder: Path, track: Track = iter
-) -> tuple[CalibrationData, CalibrationData]:
-    """Rows of the first repeat for the page: labelled ones, and those of severity 5 as new ones.
+def demo_data(experiment: Experiment, folder: Path, track: Track = iter) -> CalibrationData:
+    """Rows of the first repeat, for the page.
 
     Parameters
     ----------
@@ -63,23 +63,20 @@ def demo_data(
         Wraps the list of corruptions to make, to show progress.
     """
     (source,) = experiment.sources
-    return split_domains(source.load(experiment.random_state, folder / "made", track), "*-5")
+    return source.load(experiment.random_state, folder / "made", track)
 
 
-def demo_report(
-    experiment: Experiment,
-    data: CalibrationData,
-    new: CalibrationData,
-    *,
-    command: str | None = None,
+def corruption_report(
+    data: CalibrationData, *, title: str, random_state: int = 0, command: str | None = None
 ) -> Report:
-    """Page about the rows of :func:`demo_data`: seven kinds of corruption are unseen.
+    """Page about rows with domains such as "fog-3": seven kinds of corruption are unseen.
 
-    20 rows of a domain are predicted together.
+    Severity 5 counts as new domains without labels. 20 rows of a domain are predicted together.
     """
-    counts = dict.fromkeys(data.domain_names.tolist(), 1)
+    labelled, new = split_domains(data, "*-5")
+    counts = dict.fromkeys(labelled.domain_names.tolist(), 1)
     _, unseen = CORRUPTION_PARTITIONS["unseen-kinds"].choose(counts, random_state=0)
     return make_report(
-        data, ood=unseen, unlabelled=new, batch_size=20, random_state=experiment.random_state,
-        title="Digits-C: handwritten digits under 75 corruptions", command=command,
+        labelled, ood=unseen, unlabelled=new, batch_size=20, random_state=random_state,
+        title=title, command=command,
     )  # fmt: skip
