@@ -319,9 +319,15 @@ def test_meta_json_does_not_grow_with_the_shards(tmp_path, monkeypatch):
 
 def test_an_append_does_not_list_the_folder_nor_read_the_shards(store, monkeypatch):
     shutil.rmtree(store / "part-00001")
-    monkeypatch.setattr(os, "scandir", None)
+    listed = []
+    scandir = os.scandir
+    monkeypatch.setattr(
+        os, "scandir", lambda path=".": (listed.append(Path(path)), scandir(path))[1]
+    )
     monkeypatch.setattr(os, "listdir", None)
     dc.Store(store).append(DATA)
+    # Beside the store, a process that was killed can have left its lock.
+    assert listed == [store.parent]
     assert len(dc.Store(store)) == 120
 
 
