@@ -51,11 +51,12 @@ TABLE_METHODS = {
     BATCH: Method(lambda size: dc.BatchTemperatureScaling(), BATCHES),
     AUTO: Method(lambda size: dc.AutoCalibration(batch_size=size), BATCHES),
 }
-#: Without those that compare each row with all kept ones, or fit a classifier for each batch.
+#: Without those that compare each row with all kept ones, fit a classifier for each batch, or learn
+#: numbers for each of the 200 classes.
 NETWORK_METHODS = {
     name: method
     for name, method in TABLE_METHODS.items()
-    if name not in ("DAC", "CPCS", "TransCal")
+    if name not in ("DAC", "CPCS", "TransCal", "vector scaling")
 }
 DRAW_METHODS = {
     name: TABLE_METHODS[name] for name in (TS, "MD-TS", "mixture", "feature TS", BATCH, AUTO)

@@ -25,10 +25,10 @@ _rows: dict[str, dc.CalibrationData] = {}
 
 
 def network_cells(networks: list[str]) -> Iterator[Cell]:
-    """Cells of all networks; those that take longest come first."""
-    for partition in PARTITIONS:
+    """Cells of all networks; an interrupted run leaves whole repeats of the partitions."""
+    for repeat in REPEATS:
         for network in networks:
-            for repeat in REPEATS:
+            for partition in PARTITIONS:
                 yield Cell(network, repeat, partition, is_network=True)
     for network in networks:
         yield Cell(network, 0, MIXTURES, is_network=True)

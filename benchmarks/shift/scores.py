@@ -74,8 +74,7 @@ def _scores(
         fitted = None
         for size in method.batches or (ANY,):
             if fitted is None or name == AUTO:
-                known = _rows(method, train)
-                fitted = method.make(size).fit(known.to(device) if method.on_device else known)
+                fitted = _fitted(method, size, _rows(method, train), device)
             if name == AUTO:
                 found[name, size] = found[_winner(fitted.best_, size)].assign(covered=np.nan)
                 continue
@@ -85,6 +84,18 @@ def _scores(
         scores.insert(0, "method", name)
         scores.insert(1, "batch", size)
     return pd.concat(found.values(), ignore_index=True)
+
+
+def _fitted(method: Method, size: object, rows: dc.CalibrationData, device: str) -> Any:
+    """The fitted method. Memory of a GPU is given back: many processes share it."""
+    if not method.on_device or device == "cpu":
+        return method.make(size).fit(rows)
+    import torch
+
+    try:
+        return method.make(size).fit(rows.to(device))
+    finally:
+        torch.cuda.empty_cache()
 
 
 def _winner(best: object, size: object) -> tuple[str, object]:
