@@ -20,6 +20,7 @@ import pandas as pd  # noqa: E402
 from rich.progress import track  # noqa: E402
 
 from benchmarks.shift.networks import (  # noqa: E402
+    domain_path,
     domain_tables,
     network_cells,
     network_rows,
@@ -50,9 +51,10 @@ def main() -> None:
     if stores:
         cells = list(network_cells(list(stores)))
         absent = {cell.data for cell in cells if not cell_path(cell, options.out).exists()}
+        absent |= {name for name in stores if not domain_path(name, options.out).exists()}
         read_networks({name: path for name, path in stores.items() if name in absent})
-        results = _scores(cells, network_rows, options)
-        write_network_page(results, domain_tables(list(stores), options.out), page)
+        domains = domain_tables(list(stores), options.out)
+        write_network_page(_scores(cells, network_rows, options), domains, page)
     else:
         rows = partial(data_rows, folder=options.data, cache=options.out / "rows")
         results = _scores([*partition_cells(), *draw_cells()], rows, options)

@@ -46,11 +46,16 @@ def read_networks(stores: dict[str, Path]) -> None:
         )
 
 
+def domain_path(network: str, out: Path) -> Path:
+    """File of the table of the domains of a network."""
+    return out / "domains" / f"{network}.csv"
+
+
 def domain_tables(networks: list[str], out: Path) -> pd.DataFrame:
     """Accuracy, T_k and mean norm of the features of each domain, kept in OUT/domains."""
     tables = {}
     for network in networks:
-        path = out / "domains" / f"{network}.csv"
+        path = domain_path(network, out)
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             _domain_table(_rows[network]).to_csv(path, index=False)
