@@ -25,13 +25,14 @@ _rows: dict[str, dc.CalibrationData] = {}
 
 
 def network_cells(networks: list[str]) -> Iterator[Cell]:
-    """Cells of all networks; an interrupted run leaves whole repeats of the partitions."""
+    """Cells of all networks, one repeat after the other: an interrupted run leaves whole ones."""
     for repeat in REPEATS:
         for network in networks:
             for partition in PARTITIONS:
                 yield Cell(network, repeat, partition, is_network=True)
+            if repeat == 0:
+                yield Cell(network, repeat, MIXTURES, is_network=True)
     for network in networks:
-        yield Cell(network, 0, MIXTURES, is_network=True)
         for n_ind in DRAWS:
             yield Cell(network, n_ind, f"draw of {n_ind}", n_ind, is_network=True)
 
