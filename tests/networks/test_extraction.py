@@ -143,7 +143,9 @@ def test_rows_with_and_without_labels_are_not_mixed_in_a_store(tmp_path):
     with pytest.raises(dc.errors.InputError, match="differs in images: it was made with"):
         extract_rows(tmp_path, "rows", images=photos())
     whole = extract_rows(tmp_path, "rows", images=without_labels(photos()))
-    np.testing.assert_array_equal(whole.logits, extract_rows(tmp_path, "whole").logits)
+    # Batches of another size round in another way.
+    expected = extract_rows(tmp_path, "whole").logits
+    np.testing.assert_allclose(whole.logits, expected, rtol=1e-5, atol=1e-6)
     assert whole.labels is None
 
 
