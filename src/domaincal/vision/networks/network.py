@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from domaincal._last_layer import check_calls, check_returns_tensor, find_layer, first_input
 from domaincal.errors import InputError
 from domaincal.vision.networks.preprocessing import Preprocessing
 
@@ -56,13 +57,7 @@ class Network:
                 f"module must be a torch.nn.Module that is not compiled by torch.jit, got "
                 f"{type(module).__name__}; pass the original module."
             )
-        layers = dict(module.named_modules())
-        if layer not in layers or not layer:
-            linear = [own for own, part in layers.items() if isinstance(part, nn.Linear)]
-            raise InputError(
-                f"the network has no layer {layer!r}; name its last layer, perhaps one of "
-                f"{', '.join(linear[-5:]) or 'module.named_modules()'}."
-            )
+        find_layer(module, layer)
         self.module = module
         self.layer = layer
         self.preprocessing = preprocessing
@@ -100,7 +95,7 @@ class Network:
         def capture_input(
             layer: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any
         ) -> Any:
-            captured.append(self._features(given))
+            captured.append(first_input(self.layer, given))
             if not mixed:
                 return output
             with torch.autocast(device, enabled=False):
@@ -116,29 +111,10 @@ class Network:
         self._check_outputs(logits, captured, len(images))
         return logits.float(), captured[0].flatten(1)
 
-    def _features(self, given: tuple[Any, ...]) -> Tensor:
-        """First positional argument of the last layer."""
-        if given and isinstance(given[0], Tensor):
-            return given[0]
-        first = f"a {type(given[0]).__name__} first" if given else "no positional argument"
-        raise InputError(
-            f"the layer {self.layer!r} is called with {first}, but its first argument must be the "
-            "features; call it as layer(features) in the module's forward, or name another layer."
-        )
-
     def _check_outputs(self, logits: Any, captured: list[Tensor], n: int) -> None:
         """Raise an error unless there is one row of logits and of features for each image."""
-        if len(captured) != 1:
-            raise InputError(
-                f"the layer {self.layer!r} was called {len(captured)} times for one batch; name "
-                "the last layer of the module, which must be called once."
-            )
-        if not isinstance(logits, Tensor):
-            raise InputError(
-                f"the network returns a {type(logits).__name__} instead of logits; wrap it in a "
-                "module whose forward returns them, such as self.inner(images)[0] or "
-                f"self.inner(images).logits, and name its layer 'inner.{self.layer}'."
-            )
+        check_calls(self.layer, len(captured))
+        check_returns_tensor(logits, self.layer, inputs="images")
         if logits.ndim != 2 or len(logits) != n:
             raise InputError(
                 f"the network returns the shape {tuple(logits.shape)} for {n} images, but logits "
