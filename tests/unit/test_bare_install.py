@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import domaincal as dc
+import domaincal.deploy
 from domaincal import metrics
 from domaincal.cli import main
 from domaincal.report import page
@@ -21,8 +22,9 @@ from support import CALIBRATORS, fit, given, small_domains
 
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
 
-#: Modules that need torch: all that work with networks or tensors of images.
+#: Modules that need torch: all that work with networks or tensors of images, and torch modules.
 NEED_TORCH = (
+    "domaincal.deploy.calibrated_model",
     "domaincal.kernels.triton_kernels",
     "domaincal.vision.corruptions.torch_corruptions",
     "domaincal.vision.extraction",
@@ -47,8 +49,11 @@ def test_every_module_imports_without_extras_or_needs_torch():
             importlib.import_module(name)
         except ModuleNotFoundError as error:
             missing[name] = error.name
+        except dc.errors.MissingDependencyError as error:
+            missing[name] = error.__cause__.name
     assert set(missing.values()) <= {"torch", "triton"}, missing
-    assert all(name.startswith(NEED_TORCH) for name in missing), missing
+    for name in missing:
+        assert name.startswith(NEED_TORCH) or name.endswith(("_module", "_modules")), missing
 
 
 @pytest.mark.parametrize("name", CALIBRATORS)
@@ -138,6 +143,8 @@ MISSING = {
     "network": ("torch", "torch", lambda _: dc.vision.create_network),
     "train": ("torch", "torch", lambda _: dc.vision.train),
     "extract": ("torch", "torch", lambda _: dc.vision.extract),
+    "to_torch": ("torch", "torch", lambda _: dc.MaxSoftmax().fit(small_domains()).to_torch()),
+    "calibrated": ("torch", "torch", lambda _: domaincal.deploy.CalibratedModel),
     "page": ("plotly", "report", lambda _: page.render({})),
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -35,6 +35,7 @@ from domaincal.calibrators.inputs import (
 )
 from domaincal.calibrators.predictions import Predictions, RowScores, proper_scores
 from domaincal.calibrators.softmax import confidences_at, probabilities_at
+from domaincal.calibrators.torch_export import TorchExport
 from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.blocked_rows import AnyData, as_rows
 from domaincal.data.fingerprint import fingerprint
@@ -44,7 +45,7 @@ from domaincal.errors import InputError
 RowValues: TypeAlias = tuple[Any, ...]
 
 
-class Calibrator(BaseEstimator, ABC):
+class Calibrator(TorchExport, BaseEstimator, ABC):
     """Base class of all calibrators, which turn logits into calibrated probabilities.
 
     Every method takes arrays, or one :class:`CalibrationData` or :class:`Store` in their place. The

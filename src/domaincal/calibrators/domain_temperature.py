@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -67,6 +68,23 @@ class DomainTemperatureScaling(DomainCalibrator):
         return np.asarray(used.reindex(names, fill_value=self.temperature_), np.float64)[codes]
 
     def _warn_of_unseen_domains(self, unseen: Sequence[object], fitted: Sequence[object]) -> None:
+    def _torch_module(self) -> Any:
+        from domaincal.calibrators.domain_table_module import DomainTable
+
+        names = self.domain_temperatures_.index
+        known = self.domain_temperatures_.where(names.isin(self.used_domains_), self.temperature_)
+        # A file may hold the names in any order; the codes of strings are their positions.
+        integers = names.dtype.kind in "iu"
+        codes = names.to_numpy(np.int64) if integers else np.arange(len(names))
+        order = np.argsort(codes)
+        return DomainTable(
+            type(self).__name__,
+            self.n_classes_,
+            codes[order],
+            np.asarray(known, np.float64)[order],
+            self.temperature_,
+        )
+
         fitted_type, unseen_type = type(fitted[0]).__name__, type(unseen[0]).__name__
         hint = ""
         if fitted_type != unseen_type:

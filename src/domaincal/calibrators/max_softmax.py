@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
@@ -44,3 +46,8 @@ class MaxSoftmax(TemperatureCalibrator):
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
     ) -> FloatArray:
         return np.ones(1)
+
+    def _torch_module(self) -> Any:
+        from domaincal.calibrators.calibrator_module import OneTemperature
+
+        return OneTemperature(type(self).__name__, self.n_classes_, self.temperature_)

@@ -248,6 +248,18 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
     def _feature_matrix(
         self,
         logits: Array,
+    def _torch_module(self) -> Any:
+        from domaincal.calibrators.feature_module import FeatureTemperatures
+        from domaincal.calibrators.heads.head_modules import head_module
+
+        return FeatureTemperatures(
+            type(self).__name__,
+            self.n_classes_,
+            head_module(self.head_),
+            self._temperature_target,
+            n_features=None if self._uses_logits else self._n_features,
+        )
+
         features: ArrayLike | None,
         *,
         uses_logits: bool,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -128,6 +128,11 @@ class ScoreCalibrator(Calibrator):
         if np.isnan(out).any():
             raise non_finite_logits_error(logits)
         return out
+
+    def _torch_module(self) -> Any:
+        from domaincal.calibrators.score_module import ScoreModule
+
+        return ScoreModule(type(self).__name__, self.n_classes_, self.maps_)
 
     def _facts(self) -> dict[str, str]:
         sizes = [len(m.values) for m in self.maps_]

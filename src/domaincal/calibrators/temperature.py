@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
@@ -61,6 +63,11 @@ class TemperatureScaling(TemperatureCalibrator):
     ) -> FloatArray:
         return np.array([self.temperature_])
 
+
+    def _torch_module(self) -> Any:
+        from domaincal.calibrators.calibrator_module import OneTemperature
+
+        return OneTemperature(type(self).__name__, self.n_classes_, self.temperature_)
 
 def fit_pooled_temperature(rows: TrainingRows) -> TemperatureFit:
     """Fit one temperature to all rows; warn if it is at a bound."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -197,6 +198,18 @@ class DAC(TemperatureCalibrator, FeatureInputs):
         if not np.isfinite(distances).all():
             raise non_finite_features_error(x)
         return self.intercept_ + self.coef_ * distances
+
+    def _torch_module(self) -> Any:
+        from domaincal.calibrators.baselines.density_module import DensityTemperatures
+
+        return DensityTemperatures(
+            type(self).__name__,
+            self.n_classes_,
+            self._distance.rows,
+            n_neighbors=self.n_neighbors_,
+            coef=self.coef_,
+            intercept=self.intercept_,
+        )
 
     def _facts(self) -> dict[str, str]:
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from domaincal.calibrators.features.feature_inputs import FeatureInputs
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.row_sample import check_max_rows, draw_rows, warn_of_sample
 from domaincal.calibrators.temperature import fit_pooled_temperature
+from domaincal.errors import InputError
 from domaincal.kernels.row_groups import rows_of_codes
 from domaincal.statistics.temperature_solver import TEMPERATURE_BOUNDS
 
@@ -87,6 +89,13 @@ class SourceCalibrator(BatchCalibrator, FeatureInputs):
 
         of_batch = rows_of_codes(codes, n_batches)
         return self._source.log_weights(features[some_rows(rows)] for rows in of_batch)
+
+    def _torch_module(self) -> Any:
+        raise InputError(
+            f"{type(self).__name__} fits a logistic regression to each batch that it predicts, "
+            "which a torch module cannot do; use BatchTemperatureScaling, or call predict_proba, "
+            "which takes tensors."
+        )
 
     def _facts(self) -> dict[str, str]:
         return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -23,8 +24,8 @@ PENALTY = 1.0
 
 # Size of the float64 logits that are computed at a time.
 _BLOCK_BYTES = 1 << 22
-# Products of a factor and a logit are limited to this size, so that they stay finite.
-_LARGEST_LOGIT = 1e300
+#: Products of a factor and a logit are limited to this size, so that they stay finite.
+LARGEST_LOGIT = 1e300
 
 
 class VectorScaling(Calibrator):
@@ -124,9 +125,14 @@ class VectorScaling(Calibrator):
         """Probabilities of a block of rows; NaN for rows that are not finite."""
         with np.errstate(over="ignore", invalid="ignore"):
             z = _centred(logits) * self.coef_
-            z = np.clip(z, -_LARGEST_LOGIT, _LARGEST_LOGIT) + self.intercept_
+            z = np.clip(z, -LARGEST_LOGIT, LARGEST_LOGIT) + self.intercept_
             p = np.exp(z - z.max(axis=1, keepdims=True))
         return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    def _torch_module(self) -> Any:
+        from domaincal.calibrators.baselines.vector_module import VectorModule
+
+        return VectorModule(type(self).__name__, self.coef_, self.intercept_)
 
     def _facts(self) -> dict[str, str]:
         return {

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -326,6 +326,18 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
 
     def _facts(self) -> dict[str, str]:
         errors = self.batch_errors_.set_index("n_rows")
+    def _torch_module(self) -> Any:
+        from domaincal.calibrators.batch.batch_module import BatchTemperatures
+
+        return BatchTemperatures(
+            type(self).__name__,
+            self.n_classes_,
+            self.temperature_,
+            self.batch_map_,
+            self.feature_directions_,
+            single_rows=self._single_rows,
+        )
+
         known = [n for n in (1, 20, 1000) if errors["error"].get(n, np.nan) >= 0]
         shown = ", ".join(f"{errors['error'][n]:.2g} ({n} row{'s' * (n > 1)})" for n in known)
         features = "none" if self.feature_directions_ is None else str(self._n_features)

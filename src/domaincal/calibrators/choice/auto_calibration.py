@@ -287,6 +287,9 @@ class AutoCalibration(TemperatureCalibrator):
         temperatures: FloatArray | None = self.best_._row_temperatures(values, n_rows)
         return temperatures
 
+    def _torch_module(self) -> Any:
+        return self.best_.to_torch()
+
     def _method_name(self) -> str:
         return f"the winner, {type(self.best_).__name__},"
 

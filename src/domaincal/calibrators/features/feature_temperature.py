@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -200,6 +202,18 @@ class FeatureTemperatureScaling(FeatureInputs, TemperatureCalibrator):
         n_clipped = int(np.sum((values <= np.log(low)) | (values >= np.log(high))))
         warn_of_clipped_temperatures(n_clipped, len(values), low=low, high=high)
         return TemperatureTarget("log", low, high).to_temperature(values)
+
+    def _torch_module(self) -> Any:
+        from domaincal.calibrators.feature_module import FeatureTemperatures
+        from domaincal.calibrators.heads.head_modules import head_module
+
+        return FeatureTemperatures(
+            type(self).__name__,
+            self.n_classes_,
+            head_module(self._map),
+            TemperatureTarget("log", *self.clip_),
+            n_features=self._n_features,
+        )
 
     def _facts(self) -> dict[str, str]:
         low, high = self.clip_

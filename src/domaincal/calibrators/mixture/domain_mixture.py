@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -107,3 +108,10 @@ class DomainMixtureScaling(PosteriorCalibrator):
         q = self._domain_probabilities(features, len(logits))
         # Rounding could leave the range of the T_k.
         return np.clip(np.exp(q @ np.log(t)), t.min(), t.max())
+
+    def _torch_module(self) -> Any:
+        from domaincal.calibrators.mixture.mixture_module import MixtureTemperatures
+
+        return MixtureTemperatures(
+            type(self).__name__, self.n_classes_, self.posterior_, self._mixed_temperatures()
+        )

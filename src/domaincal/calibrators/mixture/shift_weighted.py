@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,11 +30,12 @@ from domaincal.statistics import LabelledRows
 #: Q(k | x); after many, it is the maximum of the likelihood. The first is taken with fewer than
 #: three domains, where leaving one out shows nothing.
 EM_STEPS = (100, 1)
-# Weight of the prior, which is the same for all domains, in rows of the batch.
-_PRIOR_ROWS = 1.0
+#: Weight of the prior, which is the same for all domains, in rows of the batch.
+PRIOR_ROWS = 1.0
 # In the search, a domain that is left out counts as a batch of so many rows.
 _SEARCH_BATCH = 100.0
-_TOLERANCE = 1e-9
+#: Largest change of a share in the last step.
+TOLERANCE = 1e-9
 
 
 class ShiftWeightedScaling(BatchCalibrator, PosteriorCalibrator):
@@ -217,6 +219,19 @@ class ShiftWeightedScaling(BatchCalibrator, PosteriorCalibrator):
         q = self._domain_probabilities(x if len(rows) == n_rows else x[rows], len(rows))
         return estimate_shares(q, codes[rows], n_batches, self.em_steps_)
 
+    def _torch_module(self) -> Any:
+        from domaincal.calibrators.mixture.shift_module import ShiftTemperatures
+
+        return ShiftTemperatures(
+            type(self).__name__,
+            self.n_classes_,
+            self.posterior_,
+            self.slope_table_,
+            self._mixed_temperatures(),
+            n_steps=self.em_steps_,
+            max_rows=self.max_rows,
+        )
+
 
 def estimate_shares(
     q: FloatArray,
@@ -255,18 +270,18 @@ def _equal_batches_shares(q: FloatArray, weight: FloatArray, n_steps: int) -> Fl
     ``q`` has the shape (n_batches, n_rows, n_domains), ``weight`` (n_batches, n_rows).
     """
     n_batches, _, n_domains = q.shape
-    total = weight.sum(axis=1, keepdims=True) + _PRIOR_ROWS
+    total = weight.sum(axis=1, keepdims=True) + PRIOR_ROWS
     shares = np.full((n_batches, n_domains), 1.0 / n_domains)
     active = np.arange(n_batches)
     for _ in range(n_steps):
         own, old = q if len(active) == n_batches else q[active], shares[active]
         # Of a row, alpha_k Q(k | x) / sum_j alpha_j Q(j | x) belongs to domain k.
         factor = weight[active] / (own @ old[:, :, None])[:, :, 0]
-        new = old * (factor[:, None, :] @ own)[:, 0, :] + _PRIOR_ROWS / n_domains
+        new = old * (factor[:, None, :] @ own)[:, 0, :] + PRIOR_ROWS / n_domains
         new /= total[active]
         shares[active] = new
         # A batch stops by itself, so that its shares do not depend on other batches.
-        active = active[np.abs(new - old).max(axis=1) > _TOLERANCE]
+        active = active[np.abs(new - old).max(axis=1) > TOLERANCE]
         if not len(active):
             break
     return shares

@@ -11,10 +11,10 @@ from domaincal.statistics import LabelledRows
 
 #: Number of temperatures in the table.
 N_TEMPERATURES = 65
-# The spacing of the table is divided by 2**30.
-_N_BISECTIONS = 30
-# From values at 0, 1, 2 and 3 to the coefficients of the cubic polynomial through them.
-_CUBIC = np.linalg.inv(np.vander(np.arange(4.0), increasing=True)).T
+#: The spacing of the table is divided by 2**30.
+N_BISECTIONS = 30
+#: From values at 0, 1, 2 and 3 to the coefficients of the cubic polynomial through them.
+CUBIC = np.linalg.inv(np.vander(np.arange(4.0), increasing=True)).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +60,9 @@ class SlopeTable:
         right = np.where(rising.any(axis=1), rising.argmax(axis=1), len(grid) - 1)
         right = np.clip(right, 1, len(grid) - 1)
         nodes = np.clip(right[:, None] - 2, 0, len(grid) - 4) + np.arange(4)
-        cubic = np.take_along_axis(slopes, nodes, axis=1) @ _CUBIC
+        cubic = np.take_along_axis(slopes, nodes, axis=1) @ CUBIC
         low, high = right - 1.0 - nodes[:, 0], right - 1.0 * nodes[:, 0]
-        for _ in range(_N_BISECTIONS):
+        for _ in range(N_BISECTIONS):
             x = 0.5 * (low + high)
             negative = ((cubic[:, 3] * x + cubic[:, 2]) * x + cubic[:, 1]) * x + cubic[:, 0] < 0.0
             low, high = np.where(negative, x, low), np.where(negative, high, x)
