@@ -34,6 +34,27 @@ def test_the_page_on_streams_prints_what_it_shows(block, printed, capsys):
     assert capsys.readouterr().out == printed
 
 
+@pytest.mark.parametrize(("block", "printed"), _blocks("docs/deploy.md"))
+@pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")  # small random data
+def test_the_page_on_torch_prints_what_it_shows(block, printed, capsys):
+    pytest.importorskip("torch")
+    exec(compile(block, "docs/deploy.md", "exec"), {})
+    assert capsys.readouterr().out == printed
+
+
+def test_the_script_of_a_torch_model_runs(tmp_path, monkeypatch, capsys):
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples/torch_model.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    before, after = zip(
+        *re.findall(r"([\d.]+)% -> *([\d.]+)%$", printed, re.MULTILINE), strict=True
+    )
+    assert sum(map(float, after)) < 0.7 * sum(map(float, before))
+    assert set(torch.load("calibrated.pt")) >= {"model.0.weight", "calibrator.map.coef"}
+
+
 @pytest.fixture(scope="module")
 def patients(tmp_path_factory):
     """Folder with patients.csv."""

@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 #: Packages one level down whose names are public.
 PACKAGES = (
-    "datasets", "distributed", "experiments", "metrics", "plots", "report", "shift", "vision",
+    "datasets", "deploy", "distributed", "experiments", "metrics", "plots", "report", "shift",
+    "vision",
 )  # fmt: skip
 #: Results of functions whose examples show them, and functions that need a trained network.
 RETURNED = (

@@ -1,8 +1,21 @@
-"""Calibrators inside the models that people deploy, and a monitor of their rows."""
+"""Calibrators inside the models that people deploy, and a monitor of their rows.
+
+``CalibratedModel`` is loaded at first use, because it needs torch.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from domaincal.deploy.calibrated_classifier import CalibratedDomainClassifier
 from domaincal.deploy.temperature_monitor import TemperatureMonitor
 
-__all__ = ["CalibratedDomainClassifier", "TemperatureMonitor"]
+__all__ = ["CalibratedDomainClassifier", "CalibratedModel", "TemperatureMonitor"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "CalibratedModel":
+        from domaincal.deploy.calibrated_model import CalibratedModel
+
+        return CalibratedModel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
