@@ -18,6 +18,8 @@ from domaincal._optional import require
 from domaincal._typing import Array, IntArray
 from domaincal.errors import InputError
 
+# Range of integers whose codes are looked up in a table.
+_LOOKED_UP = 1 << 20
 # Numbers per finite check. Each check allocates temporaries of this size on the device.
 _FINITE_CHECK_SIZE = 1 << 26
 
@@ -31,6 +33,11 @@ def is_tensor(values: object) -> bool:
     """Whether ``values`` is a torch tensor."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(values, torch.Tensor)
+
+
+def namespace(values: object) -> Any:
+    """The torch module for tensors, numpy for arrays; for formulas that are the same in both."""
+    return loaded_torch() if is_tensor(values) else np
 
 
 def is_host(device: Any) -> bool:
@@ -108,9 +115,16 @@ class DeviceArray:
         """Copy with another dtype, on the same device."""
         return DeviceArray(self.tensor.to(getattr(loaded_torch(), np.dtype(dtype).name)))
 
-    def send(self, values: Array) -> Any:
-        """Copy a numpy array to a tensor on this device."""
+    def send(self, values: Any) -> Any:
+        """Copy a numpy array, or a tensor that is not there yet, to this device."""
+        if is_tensor(values):
+            return values.to(self.device)
         return loaded_torch().tensor(values, device=self.device)
+
+    def limits(self) -> tuple[int, int]:
+        """Smallest and largest of integers."""
+        low, high = loaded_torch().stack(loaded_torch().aminmax(self.tensor)).tolist()
+        return low, high
 
     def all_finite(self) -> bool:
         """Whether no element is NaN or infinite."""
@@ -141,6 +155,39 @@ def host_array(values: Any) -> Array:
     dtype = _numpy_dtype(_check_dense(tensor).dtype)
     torch_dtype = getattr(loaded_torch(), dtype.name)
     return np.asarray(tensor.to(torch_dtype).numpy(force=True))
+
+
+def holds_integers_on_device(values: object) -> TypeGuard[Any]:
+    """Whether ``values`` is a 1-D tensor of integers that numpy cannot read, or its array."""
+    tensor: Any = values.tensor if on_device(values) else values
+    return (
+        is_tensor(tensor)
+        and tensor.ndim == 1
+        and not is_host(_check_dense(tensor).device)
+        and _numpy_dtype(tensor.dtype).kind in "iu"
+    )
+
+
+def integer_codes(values: DeviceArray) -> tuple[DeviceArray, Array]:
+    """Place of each integer among the sorted distinct values, on the device, and these values."""
+    torch = loaded_torch()
+    low, high = values.limits()
+    if high - low >= _LOOKED_UP:
+        names, codes = torch.unique(values.tensor, return_inverse=True)
+        return DeviceArray(codes), host_array(names)
+    # A table of all integers between takes a fraction of the time of sorting.
+    above = values.tensor.long() - low
+    present = torch.bincount(above, minlength=high - low + 1) > 0
+    names = (present.nonzero()[:, 0] + low).to(values.tensor.dtype)
+    return DeviceArray((present.cumsum(0) - 1)[above]), host_array(names)
+
+
+def as_codes(values: Any, device: Any) -> Any:
+    """Integers of an array or :class:`DeviceArray` as an int64 tensor on a device."""
+    torch = loaded_torch()
+    if on_device(values):
+        return values.tensor.to(device, torch.int64)
+    return torch.tensor(values.astype(np.int64, copy=False), device=device)
 
 
 def select_columns(rows: Any, columns: Sequence[int]) -> Any:

@@ -6,6 +6,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from domaincal.calibrators.heads.kernel_ridge import GaussianKernel
 from domaincal.kernels import numpy_kernels, torch_kernels, torch_maps
+from domaincal.kernels.device_groups import RowGroups
 from support import random_problem
 
 torch = pytest.importorskip("torch")
@@ -59,13 +60,9 @@ def test_temperature_sums(shape, dtype, n_domains, weighted, place):
     def send(values):
         return torch.tensor(values, device=place) if len(values) else None
 
+    groups = RowGroups(n, tensor.device, send(domain), n_domains)
     found = torch_kernels.temperature_sums(
-        tensor,
-        send(labels),
-        send(beta),
-        weight=send(weight),
-        domain=send(domain),
-        n_domains=n_domains,
+        tensor, send(labels), send(beta), groups, weight=send(weight), per_row=True
     )
     assert found.dtype == np.float64
     near(found, expected, dtype)
@@ -77,8 +74,36 @@ def test_one_beta_for_all_rows(beta, place):
     one = np.array([beta])
     none = np.empty(0)
     expected = numpy_kernels.temperature_sums(array, labels, one, none, none.astype(int), 1)
-    send = {"labels": torch.tensor(labels, device=place), "beta": torch.tensor(one, device=place)}
-    np.testing.assert_allclose(torch_kernels.temperature_sums(tensor, **send), expected, rtol=1e-11)
+    found = torch_kernels.temperature_sums(
+        tensor, torch.tensor(labels, device=place), torch.tensor(one, device=place),
+        RowGroups(50, tensor.device),
+    )  # fmt: skip
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("per_row", [False, True])
+@pytest.mark.parametrize("n_domains", [1, 3])
+def test_every_third_row_of_each_domain(n_domains, per_row, place):
+    rng = np.random.default_rng(2)
+    tensor, array, labels = make(301, 6, "float32", place)
+    domain = rng.integers(0, n_domains, 301)
+    domain[domain == 1] = 0  # a domain without rows
+    beta = rng.uniform(0.1, 2.0, 301 if per_row else n_domains)
+    weight = rng.uniform(0.0, 3.0, 301)
+    some = np.argsort(domain, kind="stable")[::3]
+    expected = numpy_kernels.temperature_sums(
+        array[some], labels[some], beta[some] if per_row else beta[domain[some]], weight[some],
+        domain[some], n_domains,
+    )  # fmt: skip
+
+    def send(values):
+        return torch.tensor(values, device=place)
+
+    groups = RowGroups(301, tensor.device, send(domain) if n_domains > 1 else None, n_domains)
+    found = torch_kernels.temperature_sums(
+        tensor, send(labels), send(beta), groups, weight=send(weight), per_row=per_row, step=3
+    )
+    near(found, expected, "float32")
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -86,9 +111,10 @@ def test_rows_that_are_not_finite_are_reported(bad, place):
     tensor, _, labels = make(300, 5, "float32", place)
     tensor[200, 1] = bad
     y, one = torch.tensor(labels, device=place), torch.ones(1, dtype=torch.float64, device=place)
-    sums = torch_kernels.temperature_sums(tensor, y, one)
+    sums = torch_kernels.temperature_sums(tensor, y, one, RowGroups(300, tensor.device))
     assert not np.isfinite(sums[0, [2, 5]]).all()
-    confidences, _ = torch_kernels.top_label(tensor, one)
+    confidences, _, finite = torch_kernels.top_label(tensor, one)
+    assert not finite
     assert confidences.isfinite().logical_not().nonzero().tolist() == [[200]]
     assert not torch_kernels.softmax(tensor, one)[1]
     assert torch_kernels.softmax(tensor[:200], one)[1]
@@ -104,9 +130,10 @@ def test_top_label(shape, dtype, double, place):
     beta = np.linspace(0.2, 2.0, len(array))
     for some in (beta, beta[-1:]):
         expected, classes = numpy_kernels.top_label(array, some)
-        found, predicted = torch_kernels.top_label(
+        found, predicted, finite = torch_kernels.top_label(
             tensor, torch.tensor(some, device=place), double=double
         )
+        assert finite
         assert found.dtype == torch.float64
         tolerance = 1e-12 if double else TOLERANCES[dtype]
         np.testing.assert_allclose(found.cpu(), expected, rtol=tolerance)

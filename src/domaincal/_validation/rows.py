@@ -12,7 +12,14 @@ import numpy as np
 import pandas as pd
 
 from domaincal._row_arrays import CodedRows, MappedRows, is_row_array, parts_of, row_range
-from domaincal._tensors import host_array, is_tensor
+from domaincal._tensors import (
+    as_array,
+    holds_integers_on_device,
+    host_array,
+    integer_codes,
+    is_tensor,
+    on_device,
+)
 from domaincal._typing import Array, ArrayLike, FeatureMatrix, IntArray
 from domaincal._validation.arrays import (
     check_n_rows,
@@ -102,17 +109,19 @@ def check_labels(
     n_classes: int,
     name: str = "labels",
     names: tuple[str, ...] | None = None,
+    keep_device: bool = False,
 ) -> Array:
     """Check the class index of each row; an integer dtype is kept.
 
     Labels that are strings are looked up in ``names``, the names of the classes. Labels that are
-    read in blocks are checked when they are read.
+    read in blocks are checked when they are read. With ``keep_device``, integers in a tensor that
+    numpy cannot read stay on its device.
     """
     if is_row_array(labels):
         check_n_rows(cast(Array, labels), name, n_rows)
         checked = partial(_check_block, n_classes=n_classes, name=name)
         return cast(Array, MappedRows(labels.shape, labels.dtype, checked, labels))
-    y = _label_array(labels, name)
+    y = _label_array(labels, name, keep_device=keep_device)
     check_n_rows(y, name, n_rows)
     if y.dtype.kind in "OUT":
         missing = np.asarray(pd.isna(y))
@@ -132,7 +141,7 @@ def check_labels(
             )
     if y.dtype.kind not in "iu":
         y = y.astype(np.int64)
-    low, high = y.min(), y.max()
+    low, high = y.limits() if on_device(y) else (y.min(), y.max())
     if low < 0 or high >= n_classes:
         raise InputError(
             f"{name} contains {low if low < 0 else high}, outside the classes "
@@ -146,8 +155,10 @@ def _check_block(labels: Array, *, n_classes: int, name: str) -> Array:
     return check_labels(labels, n_rows=len(labels), n_classes=n_classes, name=name)
 
 
-def _label_array(labels: ArrayLike | None, name: str) -> Array:
+def _label_array(labels: ArrayLike | None, name: str, *, keep_device: bool) -> Array:
     """Convert labels to a 1-D array of any dtype."""
+    if keep_device and holds_integers_on_device(labels):
+        return as_array(labels)
     if labels is None:
         raise InputError(
             "this calibrator requires y to be passed, but the target y is None; pass the class "
@@ -297,12 +308,18 @@ def non_finite_features_error(features: FeatureMatrix) -> InputError:
 
 
 def check_domains(
-    domains: ArrayLike | None, *, n_rows: int, needed_by: str, name: str = "domains"
+    domains: ArrayLike | None,
+    *,
+    n_rows: int,
+    needed_by: str,
+    name: str = "domains",
+    keep_device: bool = False,
 ) -> tuple[IntArray, Array]:
     """Check the domain of each row: all integers or all strings.
 
     ``name="groups"`` checks groups in the same way. Names that are strings are Python objects: an
-    array of numpy's string dtype would pad each to the longest.
+    array of numpy's string dtype would pad each to the longest. With ``keep_device``, the codes of
+    integers in a tensor that numpy cannot read are on its device.
 
     Returns
     -------
@@ -316,6 +333,10 @@ def check_domains(
         raise InputError(f"{needed_by} needs {name}; pass {name}=..., the {one} of each row.")
     if isinstance(domains, CodedRows):
         return cast(IntArray, domains.codes), domains.names
+    if keep_device and holds_integers_on_device(domains):
+        there = as_array(domains)
+        check_n_rows(there, name, n_rows)
+        return cast(tuple[IntArray, Array], integer_codes(cast(Any, there)))
     values = _domain_array(domains, name, one)
     check_n_rows(values, name, n_rows)
     if values.dtype.kind == "f":

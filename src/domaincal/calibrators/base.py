@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from domaincal._notebook_view import notebook_view
 from domaincal._row_arrays import is_row_array
-from domaincal._tensors import convert_like, host_array, on_device
+from domaincal._tensors import convert_like, host_array, is_tensor, on_device
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import (
     check_class_names,
@@ -38,7 +38,7 @@ from domaincal.calibrators.softmax import confidences_at, probabilities_at
 from domaincal.calibrators.torch_export import TorchExport
 from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.blocked_rows import AnyData, as_rows
-from domaincal.data.fingerprint import fingerprint
+from domaincal.data.fingerprint import start_fingerprint
 from domaincal.errors import InputError
 
 #: Arrays with one entry for each row, or with a single entry shared by all rows.
@@ -75,6 +75,9 @@ class Calibrator(TorchExport, BaseEstimator, ABC):
 
     # Whether _learn takes rows that are read in blocks. Others get a sample of them in memory.
     _fits_blocks: ClassVar[bool] = False
+
+    # Whether _learn takes labels on a device. Others get them as a numpy array.
+    _fits_device_labels: ClassVar[bool] = False
 
     n_classes_: int
     data_fingerprint_: str
@@ -123,15 +126,19 @@ class Calibrator(TorchExport, BaseEstimator, ABC):
         names = inputs.class_names
         if names is not None:
             names = check_class_names(names, n_classes=z.shape[1])
-        labels = check_labels(inputs.y, n_rows=len(z), n_classes=z.shape[1], name="y", names=names)
+        labels = check_labels(
+            inputs.y, n_rows=len(z), n_classes=z.shape[1], name="y", names=names,
+            keep_device=self._fits_device_labels and on_device(z),
+        )  # fmt: skip
         weight = check_sample_weight(sample_weight, n_rows=len(z))
         warn_of_probabilities(z)
         rows = TrainingRows(z, labels, inputs.features, inputs.domains, weight)
         if rows.streamed and not self._fits_blocks:
             rows = read_or_sample(rows, name=type(self).__name__)
+        digest = start_fingerprint(z, labels)
         self._learn(rows)
         self.n_classes_ = z.shape[1]
-        self.data_fingerprint_ = fingerprint(z, labels)
+        self.data_fingerprint_ = digest()
         self.class_names_ = names
         self.provenance_ = None
         self._store_feature_names(inputs)
@@ -260,7 +267,10 @@ class Calibrator(TorchExport, BaseEstimator, ABC):
         nll, brier = proper_scores(
             block_probabilities, labels, n_classes=z.shape[1], device=on_device(z)
         )
-        return RowScores(confidence, nll, brier, self._row_temperatures(values, len(z)))
+        temperature = self._row_temperatures(values, len(z))
+        return RowScores(
+            confidence, nll, brier, None if temperature is None else host_array(temperature)
+        )
 
     def summary(self) -> dict[str, str]:
         """Main learned values as text, by name.
@@ -429,9 +439,16 @@ class TemperatureCalibrator(Calibrator):
         return probabilities_at(logits, 1.0 / values[0])
 
     def _row_temperatures(self, values: RowValues, n_rows: int) -> FloatArray | None:
-        return np.array(np.broadcast_to(values[0], n_rows))
+        return repeated_rows(values[0], n_rows)
 
 
 def logits_argument(argument: Any) -> Any:
     """Logits of an argument that is either logits or a CalibrationData."""
     return argument.logits if isinstance(argument, CalibrationData) else argument
+
+
+def repeated_rows(values: Any, n_rows: int) -> FloatArray:
+    """One value for each row, from as many values or from one; tensors stay on their device."""
+    if is_tensor(values):
+        return cast(FloatArray, values.expand(n_rows))
+    return np.array(np.broadcast_to(values, n_rows))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
+from domaincal._tensors import host_array, on_device
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import check_domain_weights, check_domains
 from domaincal._warnings import warn_caller
@@ -14,7 +16,7 @@ from domaincal._wording import list_domains
 from domaincal.calibrators.base import TemperatureCalibrator
 from domaincal.calibrators.drawings import draw_temperatures
 from domaincal.calibrators.inputs import TrainingRows
-from domaincal.calibrators.temperature import bound_reasons, fit_pooled_temperature
+from domaincal.calibrators.temperature import bound_reasons, fit_one_temperature
 from domaincal.errors import BoundaryWarning, SmallDomainWarning
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 from domaincal.statistics.domain_counts import domain_counts
@@ -27,8 +29,8 @@ class DomainFit:
 
     Attributes
     ----------
-    codes : array of shape (n,)
-        Number of the domain of each row.
+    rows : LabelledRows or None
+        The rows, with the number of the domain of each; None for sums of sites.
     names : array of shape (n_domains,)
         Name of each domain.
     each : TemperatureFit
@@ -39,11 +41,19 @@ class DomainFit:
         Domains with enough rows whose temperature is not at a bound.
     """
 
-    codes: IntArray
+    rows: LabelledRows | None
     names: Array
     each: TemperatureFit
     pooled: TemperatureFit
     used: Array
+
+    @cached_property
+    def codes(self) -> IntArray:
+        """Number of the domain of each row, in host memory."""
+        assert self.rows is not None
+        domain = self.rows.domain
+        assert domain is not None
+        return host_array(domain) if on_device(domain) else domain
 
 
 class DomainCalibrator(TemperatureCalibrator):
@@ -72,17 +82,17 @@ class DomainCalibrator(TemperatureCalibrator):
     def _fit_domains(self, rows: TrainingRows) -> DomainFit:
         """Fit a temperature to each domain and to all rows; warn of domains that are not used."""
         codes, names = check_domains(
-            rows.domains, n_rows=len(rows.logits), needed_by=type(self).__name__
-        )
+            rows.domains, n_rows=len(rows.logits), needed_by=type(self).__name__,
+            keep_device=on_device(rows.logits) and rows.weight is None,
+        )  # fmt: skip
         check_domain_weights(rows.weight, codes, names)
-        each = fit_temperature(
-            LabelledRows(rows.logits, rows.labels, codes, len(names), rows.weight)
-        )
+        labelled = LabelledRows(rows.logits, rows.labels, codes, len(names), rows.weight)
+        each = fit_temperature(labelled)
         weighted = codes if rows.weight is None else codes[rows.weight > 0]
         small = domain_counts(weighted, len(names)) < MINIMUM_ROWS
         warn_of_unused_domains(names, small, each)
-        pooled = fit_pooled_temperature(rows)
-        return DomainFit(codes, names, each, pooled, ~(small | each.at_bound))
+        pooled = fit_one_temperature(labelled.without_domains())
+        return DomainFit(labelled, names, each, pooled, ~(small | each.at_bound))
 
     def _store_domains(self, domains: DomainFit) -> None:
         """Set the learned attributes of the domains."""

@@ -51,6 +51,7 @@ class DomainTemperatureScaling(DomainCalibrator):
     """
 
     _fits_blocks = True
+    _fits_device_labels = True
 
     def _learn(self, rows: TrainingRows) -> None:
         self._store_domains(self._fit_domains(rows))
@@ -67,7 +68,6 @@ class DomainTemperatureScaling(DomainCalibrator):
         used = self.domain_temperatures_.loc[self.used_domains_]
         return np.asarray(used.reindex(names, fill_value=self.temperature_), np.float64)[codes]
 
-    def _warn_of_unseen_domains(self, unseen: Sequence[object], fitted: Sequence[object]) -> None:
     def _torch_module(self) -> Any:
         from domaincal.calibrators.domain_table_module import DomainTable
 
@@ -85,6 +85,7 @@ class DomainTemperatureScaling(DomainCalibrator):
             self.temperature_,
         )
 
+    def _warn_of_unseen_domains(self, unseen: Sequence[object], fitted: Sequence[object]) -> None:
         fitted_type, unseen_type = type(fitted[0]).__name__, type(unseen[0]).__name__
         hint = ""
         if fitted_type != unseen_type:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import numpy as np
@@ -58,7 +59,7 @@ def warn_of_clipped_targets(values: FloatArray, target: TemperatureTarget) -> No
 
 def warn_of_poor_head(
     rows: LabelledRows,
-    predicted: FloatArray,
+    predicted: Callable[[], FloatArray],
     pooled: TemperatureFit,
     fit: HeadFit,
     *,
@@ -70,11 +71,11 @@ def warn_of_poor_head(
     From 3 domains on, both are compared on domains that are left out of the fit. On the
     calibration rows, features that tell the domains apart fit any temperatures of few domains.
     With fewer domains, both are compared on the calibration rows, and on the domains held out by
-    the search. ``predicted`` is NaN for rows without a prediction.
+    the search. ``predicted()`` is NaN for rows without a prediction.
     """
     data, ratio = "domains left out of the fit", _held_out_ratio(fit)
     if n_domains < JUDGED_FROM or np.isnan(ratio):
-        in_sample = _nll_ratio(rows, predicted, pooled)
+        in_sample = _nll_ratio(rows, predicted(), pooled)
         if in_sample > _POOR_HEAD_RATIO or np.isnan(ratio):
             data, ratio = "the calibration rows", in_sample
     if ratio > _POOR_HEAD_RATIO:

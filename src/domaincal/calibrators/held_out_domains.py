@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from domaincal._row_arrays import row_range, sum_over_parts
+from domaincal._tensors import on_device
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal.calibrators.temperature_target import Clip, TemperatureTarget, temperature_limits
 from domaincal.kernels import dispatch
@@ -15,6 +16,9 @@ from domaincal.statistics.blas_threads import one_blas_thread
 from domaincal.statistics.blocks import Workers
 from domaincal.statistics.normal_equations import feature_blocks, product
 from domaincal.statistics.temperature_sums import fit_without_parts
+
+# Most bytes of copies of rows on a device, one for each fold without them.
+_REPEATED_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,23 +44,43 @@ class HeldOutDomains:
     target: TemperatureTarget
     clip: Clip
 
-    def nll(self, values: FloatArray, held_out: Array) -> FloatArray:
-        """Mean NLL of each held-out domain at the predicted targets of its rows.
+    def nll(self, values: FloatArray, folds: IntArray) -> FloatArray:
+        """Mean NLL of each domain at the targets of its rows, predicted without its fold.
 
-        The limits of T follow from the other domains. ``values`` is NaN for rows that are not
-        scored.
+        ``folds`` is the fold of each domain, -1 for domains without one. The limits of T follow
+        from the domains of the other folds. ``values`` is NaN for rows that are not scored.
         """
-        predicted = self._target_without(held_out).to_temperature(values)
-        sums = self.rows.sums(1.0 / predicted, per_row=True)
-        return np.asarray(sums.nll[held_out] / sums.weight[held_out])
+        row_folds = folds[np.asarray(self.rows.domain)]
+        temperature = np.full(len(values), np.nan)
+        for k in range(folds.max() + 1):
+            own = row_folds == k
+            temperature[own] = self._target_without(folds == k).to_temperature(values[own])
+        sums = self.rows.sums(1.0 / temperature, per_row=True)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(sums.nll / sums.weight)
 
-    def pooled_target(self, held_out: Array) -> float:
-        """Target of one temperature that is fitted to all other used domains."""
-        others = ~np.isnan(self.temperatures) & ~held_out
+    def pooled_targets(self, folds: IntArray) -> FloatArray:
+        """Target of one temperature for each fold, fitted to the rows of all other folds."""
+        row_folds, n_folds = folds[np.asarray(self.rows.domain)], int(folds.max()) + 1
+        others = [(row_folds >= 0) & (row_folds != k) for k in range(n_folds)]
+        logits = self.rows.logits
+        if on_device(logits) and n_folds * logits.size * logits.itemsize <= _REPEATED_BYTES:
+            return self.target.from_temperature(self._fit_repeated(others))
         weight = 1.0 if self.rows.weight is None else self.rows.weight
-        weight = np.where(others[np.asarray(self.rows.domain)], weight, 0.0)
-        fit = fit_temperature(LabelledRows(self.rows.logits, self.rows.labels, weight=weight))
-        return float(self.target.from_temperature(fit.temperature)[0])
+        temperatures = [
+            fit_temperature(
+                LabelledRows(logits, self.rows.labels, weight=np.where(mask, weight, 0.0))
+            ).temperature[0]
+            for mask in others
+        ]
+        return self.target.from_temperature(np.array(temperatures))
+
+    def _fit_repeated(self, masks: list[Array]) -> FloatArray:
+        """One temperature for the rows of each mask, fitted in the same passes over copies."""
+        numbers = [np.flatnonzero(mask) for mask in masks]
+        rows = self.rows.select(np.concatenate(numbers))
+        fold = np.repeat(np.arange(len(masks)), [len(one) for one in numbers])
+        return fit_temperature(replace(rows, domain=fold, n_domains=len(masks))).temperature
 
     def nll_of_maps(
         self, features: FeatureMatrix, folds: IntArray, maps: list[list[LinearMap]]

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from domaincal._row_arrays import MappedRows, is_row_array
+from domaincal._tensors import on_device
 from domaincal._typing import Array, ArrayLike, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import (
     check_features,
@@ -46,6 +47,7 @@ from domaincal.calibrators.temperature_target import (
 )
 from domaincal.errors import InputError
 from domaincal.statistics import LabelledRows, LinearMap
+from domaincal.statistics.normal_equations import reads_on_device, row_groups
 
 
 class MultiDomainTemperatureScaling(DomainCalibrator):
@@ -160,6 +162,7 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
     """
 
     _fits_blocks = True
+    _fits_device_labels = True
 
     clip_: tuple[float, float]
     head_: Callable[[FeatureMatrix], FloatArray]
@@ -213,7 +216,7 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
         x = self._feature_matrix(rows.logits, rows.features, uses_logits=self.features == "logits")
         domains = self._fit_domains(rows)
         target = self._make_target(domains)
-        head = self._fit_head(rows, x, domains, target)
+        head = self._fit_head(x, domains, target)
 
         self._store_domains(domains)
         self.clip_ = (target.low, target.high)
@@ -245,9 +248,6 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
         warn_of_clipped_targets(values, self._temperature_target)
         return self._temperature_target.to_temperature(values)
 
-    def _feature_matrix(
-        self,
-        logits: Array,
     def _torch_module(self) -> Any:
         from domaincal.calibrators.feature_module import FeatureTemperatures
         from domaincal.calibrators.heads.head_modules import head_module
@@ -260,6 +260,9 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
             n_features=None if self._uses_logits else self._n_features,
         )
 
+    def _feature_matrix(
+        self,
+        logits: Array,
         features: ArrayLike | None,
         *,
         uses_logits: bool,
@@ -276,13 +279,10 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
         limits = temperature_limits(self.clip, _used_temperatures(domains), domains.pooled)
         return TemperatureTarget(self.target, *limits)
 
-    def _fit_head(
-        self, rows: TrainingRows, x: FeatureMatrix, domains: DomainFit, target: TemperatureTarget
-    ) -> HeadFit:
+    def _fit_head(self, x: FeatureMatrix, domains: DomainFit, target: TemperatureTarget) -> HeadFit:
         """Fit the head to the used domains; without any, the head is the pooled temperature."""
-        labelled = LabelledRows(
-            rows.logits, rows.labels, domains.codes, len(domains.names), rows.weight
-        )
+        labelled = domains.rows
+        assert labelled is not None
         problem = self._make_problem(labelled, x, domains, target)
         if not domains.used.any():
             pooled_target = target.from_temperature(domains.pooled.temperature)[0]
@@ -307,6 +307,10 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
         """Regression problem of the head."""
         temperatures = _used_temperatures(domains)
         criterion = HeldOutDomains(rows, temperatures, domains.pooled, target, self.clip)
+        groups = None
+        if reads_on_device(x):
+            same = on_device(rows.logits) and rows.logits.device == x[:1].device
+            groups = rows.groups if same else row_groups(x, domains.codes, len(temperatures))
         return HeadProblem(
             features=x,
             codes=domains.codes,
@@ -315,10 +319,13 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
             equal_domains=self.domain_weight == "equal",
             fit_intercept=self.fit_intercept,
             held_out_nll=criterion.nll,
-            pooled_target=criterion.pooled_target,
+            pooled_targets=criterion.pooled_targets,
             nll_of_maps=partial(criterion.nll_of_maps, x),
             random_state=int(check_random_state(self.random_state).integers(1 << 31)),
-            select=self._selection(rows, x, domains, target) if is_row_array(rows.logits) else None,
+            select=self._selection(rows, x, domains, target)
+            if is_row_array(rows.logits) or groups is not None
+            else None,
+            groups=groups,
         )
 
     def _selection(
@@ -328,21 +335,30 @@ class MultiDomainTemperatureScaling(DomainCalibrator):
 
         def select(numbers: IntArray) -> HeadProblem:
             some = rows.select(numbers)
-            codes = np.asarray(some.domain)
-            return self._make_problem(some, x[numbers], replace(domains, codes=codes), target)
+            return self._make_problem(some, x[numbers], replace(domains, rows=some), target)
 
         return select
 
     def _training_temperatures(
         self, problem: HeadProblem, head: Any, target: TemperatureTarget
-    ) -> FloatArray:
-        """Predicted temperatures of all rows; for expensive heads, NaN but for a subsample."""
+    ) -> Callable[[], FloatArray]:
+        """Function that gives the predicted temperatures of all rows.
+
+        For expensive heads, they are NaN but for a subsample.
+        """
+        if isinstance(head, LinearMap) and on_device(problem.features):
+            there = head.on_device(problem.features)
+            if not bool(there.isfinite().all()):
+                raise non_finite_features_error(problem.features)
+            return lambda: target.to_temperature(there.cpu().numpy())
         if not problem.streamed:
-            return target.to_temperature(self._training_predictions(problem, head))
+            values = self._training_predictions(problem, head)
+            return partial(target.to_temperature, values)
         x = problem.features
-        return cast(FloatArray, MappedRows(
+        mapped = MappedRows(
             (len(x),), np.float64, lambda block: target.to_temperature(head(block)), x
-        ))  # fmt: skip
+        )
+        return lambda: cast(FloatArray, mapped)
 
     def _training_predictions(self, problem: HeadProblem, head: Any) -> FloatArray:
         """Predicted targets of all rows; for expensive heads, of a subsample (otherwise NaN)."""

@@ -65,6 +65,26 @@ def sample_blocks(
     return np.concatenate(parts.map(_drawn_rows, codes, chosen, each=before))
 
 
+def spread_places(n_rows: IntArray, sizes: IntArray, *, random_state: int) -> IntArray:
+    """Places, in ascending order, of sampled rows among all rows sorted by domain.
+
+    The rows of each domain are cut into as many parts of equal length as are drawn from it, and a
+    random row is taken from each part.
+
+    Examples
+    --------
+    >>> spread_places(np.array([4, 2, 3]), np.array([4, 0, 3]), random_state=0).tolist()
+    [0, 1, 2, 3, 6, 7, 8]
+    """
+    starts, first = np.cumsum(n_rows) - n_rows, np.cumsum(sizes) - sizes
+    domain = np.repeat(np.arange(len(sizes)), sizes)
+    part = np.arange(len(domain)) - first[domain]
+    n, size = n_rows[domain], sizes[domain]
+    low, high = part * n // size, (part + 1) * n // size
+    chosen = low + np.random.default_rng(random_state).integers(high - low)
+    return np.asarray(starts[domain] + chosen)
+
+
 def distinct_numbers(n: int, size: int, random: np.random.Generator) -> IntArray:
     """Random numbers below ``n``, all different, in increasing order; as if without replacement."""
     if 2 * size >= n:

@@ -18,8 +18,8 @@ def confidences_at(z: Array, beta: FloatArray) -> FloatArray:
     """Largest probability of each row of ``softmax(beta * z)``; beta has shape (n,) or (1,)."""
     beta = _in_precision(beta, z)
     if on_device(z):
-        confidences = torch_kernels.top_label(z.tensor, z.send(beta))[0]
-        if not bool(confidences.isfinite().all()):
+        confidences, _, finite = torch_kernels.top_label(z.tensor, z.send(beta))
+        if not finite:
             raise non_finite_logits_error(z)
         return confidences  # type: ignore[no-any-return]  # a tensor
     compiled = dispatch.use_compiled(z.size)
@@ -65,7 +65,7 @@ def top_scores(z: Array) -> tuple[FloatArray, Array]:
     """
     if on_device(z):
         found = torch_kernels.top_label(z.tensor, z.send(_BETA_ONE), double=True)
-        confidences, predicted = (part.cpu().numpy() for part in found)
+        confidences, predicted = (part.cpu().numpy() for part in found[:2])
     else:
         with Workers() as workers:
             blocks = workers.map(
@@ -109,7 +109,8 @@ def probability_dtype(z: Array) -> type[np.floating]:
 def _in_precision(beta: FloatArray, z: Array) -> FloatArray:
     """Beta, limited to half the largest number of the precision that kernels use for z."""
     # Infinite in float32, it would give the largest logit 0 * inf. Kernels multiply by log2(e).
-    return np.minimum(beta, 0.5 * float(np.finfo(probability_dtype(z)).max))
+    most = 0.5 * float(np.finfo(probability_dtype(z)).max)
+    return beta.clip(max=most)
 
 
 def _block_probabilities(z: Array, confidences: FloatArray, predicted: Array) -> FloatArray:

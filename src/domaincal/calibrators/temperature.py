@@ -42,6 +42,7 @@ class TemperatureScaling(TemperatureCalibrator):
     """
 
     _fits_blocks = True
+    _fits_device_labels = True
 
     temperature_: float
     standard_error_: float
@@ -63,15 +64,20 @@ class TemperatureScaling(TemperatureCalibrator):
     ) -> FloatArray:
         return np.array([self.temperature_])
 
-
     def _torch_module(self) -> Any:
         from domaincal.calibrators.calibrator_module import OneTemperature
 
         return OneTemperature(type(self).__name__, self.n_classes_, self.temperature_)
 
+
 def fit_pooled_temperature(rows: TrainingRows) -> TemperatureFit:
     """Fit one temperature to all rows; warn if it is at a bound."""
-    fit = fit_temperature(LabelledRows(rows.logits, rows.labels, weight=rows.weight))
+    return fit_one_temperature(LabelledRows(rows.logits, rows.labels, weight=rows.weight))
+
+
+def fit_one_temperature(rows: LabelledRows) -> TemperatureFit:
+    """Fit one temperature to rows of one domain; warn if it is at a bound."""
+    fit = fit_temperature(rows)
     warn_of_bound(fit, len(rows.labels))
     return fit
 

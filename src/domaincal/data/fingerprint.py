@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from domaincal._row_arrays import row_range, sum_over_parts
+from domaincal._tensors import host_array, on_device
 from domaincal._typing import Array
+from domaincal.kernels import torch_kernels
 
 if TYPE_CHECKING:
     from domaincal.data.calibration_data import CalibrationData
@@ -31,24 +36,46 @@ def fingerprint(logits: Array, labels: Array | None) -> str:
     >>> fingerprint(np.eye(2), np.array([0, 1])) == fingerprint(np.eye(2), np.array([1, 0]))
     False
     """
+    return _digest(len(logits), _sampled(logits, labels))
+
+
+def start_fingerprint(logits: Array, labels: Array | None) -> Callable[[], str]:
+    """Function that gives the fingerprint.
+
+    For rows on a device, another thread computes the digest, which takes as long as a fit there.
+    """
+    if not on_device(logits):
+        return partial(fingerprint, logits, labels)
+    thread = ThreadPoolExecutor(1)
+    digest = thread.submit(_digest, len(logits), _sampled(cast(Array, logits), labels))
+    thread.shutdown(wait=False)
+    return digest.result
+
+
+def _sampled(logits: Array, labels: Array | None) -> list[Array]:
+    """Arrays that are digested."""
     n = len(logits)
     rows = np.unique(np.linspace(0, n - 1, min(n, _N_SAMPLED_ROWS)).round().astype(np.int64))
-    digest = hashlib.sha256()
-
-    def add(values: Array) -> None:
-        digest.update(f"{values.shape}\n".encode())
-        digest.update(np.ascontiguousarray(values).tobytes())
-
     with np.errstate(over="ignore"):
-        add(logits[rows].astype(np.float32))
+        found = [host_array(logits[rows].astype(np.float32))]
     if labels is not None:
-        add(sum_over_parts(_counts, labels, logits.shape[1]))
-        add(labels[rows].astype(np.int64))
-    return f"{n} rows, sha256 {digest.hexdigest()[:16]}"
+        found.append(sum_over_parts(_counts, labels, logits.shape[1]))
+        found.append(host_array(labels[rows].astype(np.int64)))
+    return found
+
+
+def _digest(n_rows: int, arrays: list[Array]) -> str:
+    digest = hashlib.sha256()
+    for values in arrays:
+        digest.update(f"{values.shape}\n".encode())
+        digest.update(np.ascontiguousarray(values).data)
+    return f"{n_rows} rows, sha256 {digest.hexdigest()[:16]}"
 
 
 def _counts(labels: Array, n_classes: int) -> Array:
     """Number of rows of each class, read in blocks."""
+    if on_device(labels):
+        return torch_kernels.counts(labels.tensor, n_classes)
     total = np.zeros(n_classes, np.int64)
     rows = row_range(labels)
     for start in rows[::_BLOCK_ROWS]:

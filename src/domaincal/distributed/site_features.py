@@ -60,11 +60,12 @@ class FeatureSums:
             else share[codes]
         )  # fmt: skip
         (each_row,) = sum_normal_equations(features, codes, part=part, shift=shift)
+        each_row = each_row.on_host()
         (each_domain,) = sum_normal_equations(
             features, codes, part=part, weight=weight, shift=shift
         )
         return cls(
-            shift, each_row.moments, each_row.gram, each_domain.gram,
+            shift, each_row.moments, each_row.gram, each_domain.on_host().gram,
             _finite_grams(features, codes, used, shift) if search else None,
         )  # fmt: skip
 

@@ -245,7 +245,7 @@ def _domain_fit(sums: SiteSums, pooled: TemperatureFit, *, warn: bool = True) ->
     names, n = sums.rows.domains, np.asarray(sums.n_rows)
     if warn:
         warn_of_unused_domains(names, n < MINIMUM_ROWS, sums.fit)
-    return DomainFit(np.empty(0, np.int64), names, sums.fit, pooled, sums.used)
+    return DomainFit(None, names, sums.fit, pooled, sums.used)
 
 
 def _store_head(

@@ -2,8 +2,8 @@
 
 Arguments are tensors on one device. Rows are read in chunks, so that temporaries are small.
 Arithmetic is float32 (float64 for float64 logits), totals are float64. Loops do not synchronise
-with the device. If Triton is installed, :mod:`triton_kernels` computes the temperature sums, on
-which fits spend most of their time.
+with the device. If Triton is installed, :mod:`triton_kernels` computes temperature sums,
+confidences and probabilities, in one pass over the logits.
 """
 
 from __future__ import annotations
@@ -14,44 +14,49 @@ from collections.abc import Iterator
 from typing import Any
 
 from domaincal._tensors import loaded_torch
-from domaincal._typing import Array, FloatArray
+from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._warnings import warn_caller
 from domaincal.errors import DomaincalWarning
+from domaincal.kernels.device_groups import RowGroups
 
 #: Size of each of the two temporaries.
 CHUNK_BYTES = 1 << 25
-# Rows of one call of a fused kernel, which writes 48 bytes for each row.
-_FUSED_ROWS = 1 << 23
 
 
 def temperature_sums(
     logits: Any,
     labels: Any,
     beta: Any,
+    groups: RowGroups,
     *,
     weight: Any = None,
-    domain: Any = None,
-    n_domains: int = 1,
+    per_row: bool = False,
+    step: int = 1,
 ) -> FloatArray:
-    """Sums of :func:`domaincal.kernels.numpy_kernels.temperature_sums`, shape ``(n_domains, 6)``.
+    """Sums of :func:`domaincal.kernels.numpy_kernels.temperature_sums`, shape ``(n_groups, 6)``.
 
-    ``beta`` (float64) has shape (n,) or (1,); a row with NaN is skipped.
+    ``beta`` (float64) has one value for each group, or one for each row (``per_row``); NaN skips a
+    group or a row. With ``step > 1``, only every ``step``-th row of the groups is summed.
     """
     torch = loaded_torch()
+    fused = fused_for(logits)
+    if fused is not None:
+        return _to_host(
+            fused.temperature_sums(
+                logits, labels, beta, groups, weight=weight, per_row=per_row, step=step
+            )
+        )
+    codes = groups.codes
+    if step > 1:
+        order = groups.order
+        rows = slice(None, None, step) if order is None else order[::step]
+        logits, labels = logits[rows], labels[rows]
+        weight, codes = (None if a is None else a[rows] for a in (weight, codes))
+        beta = beta[rows] if per_row else beta
+    if codes is not None and not per_row:
+        beta = beta[codes]
     lane, n_classes = _lanes(logits), logits.shape[1]
-    totals = torch.zeros((n_domains, 6), dtype=torch.float64, device=logits.device)
-    fused = (
-        fused_kernels(logits.device) if lane == torch.float32 and logits.stride(1) == 1 else None
-    )
-    if fused is not None and n_classes <= fused.MOST_CLASSES:
-        for start in range(0, len(logits), _FUSED_ROWS):
-            rows = slice(start, start + _FUSED_ROWS)
-            own = [None if a is None else a[rows] for a in (weight, domain)]
-            totals += fused.temperature_sums(
-                logits[rows], labels[rows], beta[rows] if len(beta) > 1 else beta,
-                weight=own[0], domain=own[1], n_domains=n_domains,
-            )  # fmt: skip
-        return _to_host(totals)
+    totals = torch.zeros((groups.n_groups, 6), dtype=torch.float64, device=logits.device)
     chunks = list(_chunks(logits, lane))
     d_buffer = torch.empty((chunks[0].stop, n_classes), dtype=lane, device=logits.device)
     p_buffer = torch.empty_like(d_buffer)
@@ -62,10 +67,10 @@ def temperature_sums(
         if weight is not None:
             terms *= weight[rows, None]
         terms.masked_fill_(b.isnan()[:, None], 0.0)
-        if domain is None:
+        if codes is None:
             totals[0] += terms.sum(0)
         else:
-            totals.index_add_(0, domain[rows], terms)
+            totals.index_add_(0, codes[rows], terms)
     return _to_host(totals)
 
 
@@ -85,12 +90,17 @@ def _row_terms(d: Any, labels: Any, beta: Any, p: Any) -> Any:
     return torch.stack([torch.ones_like(nll), nll, slope, variance, slope * slope, spread], dim=1)
 
 
-def top_label(logits: Any, beta: Any, *, double: bool = False) -> tuple[Any, Any]:
+def top_label(logits: Any, beta: Any, *, double: bool = False) -> tuple[Any, Any, bool]:
     """Largest softmax probability at ``beta`` (float64) and its first class, as tensors.
 
-    The probability is NaN for a row that is not finite. With ``double``, arithmetic is float64.
+    The last result is whether all logits are finite; the probability is NaN for a row that is not.
+    With ``double``, arithmetic is float64.
     """
     torch = loaded_torch()
+    fused = None if double else fused_for(logits)
+    if fused is not None:
+        confidence, predicted, bad = fused.top_label(logits, beta)
+        return confidence, predicted, not int(bad)
     lane = torch.float64 if double else _lanes(logits)
     confidences, classes = [], []
     buffer = None
@@ -103,12 +113,17 @@ def top_label(logits: Any, beta: Any, *, double: bool = False) -> tuple[Any, Any
         classes.append(d.argmax(1))
         norm = d.mul_(b.to(lane)[:, None]).exp_().sum(1).double()
         confidences.append(torch.where(finite, 1.0 / norm, torch.nan))
-    return torch.cat(confidences), torch.cat(classes)
+    confidence = torch.cat(confidences)
+    return confidence, torch.cat(classes), bool(confidence.isfinite().all())
 
 
 def softmax(logits: Any, beta: Any) -> tuple[Any, bool]:
     """``softmax(beta * logits)`` of each row, and whether all logits are finite."""
     torch = loaded_torch()
+    fused = fused_for(logits)
+    if fused is not None:
+        out, bad = fused.softmax(logits, beta)
+        return out, not int(bad)
     lane = _lanes(logits)
     out = torch.empty(logits.shape, dtype=lane, device=logits.device)
     finite = torch.ones((), dtype=torch.bool, device=logits.device)
@@ -145,39 +160,6 @@ def label_and_square(probabilities: Any, labels: Any) -> tuple[FloatArray, Float
     return _to_host(of_label), _to_host(torch.cat(squares))
 
 
-def add_domain_sums(features: Any, domain: Any, weight: Any, *, sums: Any) -> None:
-    """Add the weighted sum of the rows of each domain to ``sums``."""
-    x = features.double()
-    sums.index_add_(0, domain, x if weight is None else x * weight[:, None])
-
-
-def add_moments(
-    features: Any, domain: Any, weight: Any, shift: Any, *, gram: Any, moments: Any
-) -> None:
-    """Add to ``gram`` and ``moments`` of :class:`NormalEquations` for features minus ``shift``."""
-    x = features.double() - shift
-    moments.index_add_(0, domain, x if weight is None else x * weight[:, None])
-    if weight is not None:
-        x *= weight.sqrt()[:, None]
-    gram.addmm_(x.T, x)
-
-
-def residual_sum(
-    features: Any, target: Any, weight: Any, *, coef: Any, intercept: float, centre: Any
-) -> FloatArray:
-    """``sum w (x - centre) (t - (x - centre)'c - b)``."""
-    x = features.double() - centre
-    residual = target - (x @ coef + intercept)
-    if weight is not None:
-        residual *= weight
-    return _to_host(residual @ x)
-
-
-def linear_values(features: Any, coef: Any) -> FloatArray:
-    """``features @ coef`` in float64."""
-    return _to_host(features.double() @ coef)
-
-
 def sorted_and_centred(logits: Any) -> Any:
     """Logits of each row, sorted in descending order and centred, in float64."""
     z = logits.double().sort(dim=1, descending=True).values
@@ -187,6 +169,11 @@ def sorted_and_centred(logits: Any) -> Any:
 def first_class(logits: Any) -> Array:
     """First class with the largest logit, as a numpy array."""
     return _to_host(logits.argmax(1))
+
+
+def counts(codes: Any, n_codes: int) -> IntArray:
+    """How often each code from 0 to ``n_codes - 1`` occurs."""
+    return _to_host(loaded_torch().bincount(codes.long(), minlength=n_codes))
 
 
 @functools.cache
@@ -199,9 +186,7 @@ def fused_kernels(device: Any) -> Any:
         from domaincal.kernels import triton_kernels
 
         ones = torch.ones((1, 2), device=device)
-        triton_kernels.temperature_sums(
-            ones, ones[0, :1].long(), ones[0, :1].double(), weight=None, domain=None, n_domains=1
-        )
+        triton_kernels.softmax(ones, ones[0, :1].double())
     except Exception as error:  # of any class: torch operations give the same results
         reason = (str(error) or repr(error)).splitlines()[0]
         warn_caller(
@@ -211,6 +196,14 @@ def fused_kernels(device: Any) -> Any:
         )
         return None
     return triton_kernels
+
+
+def fused_for(logits: Any) -> Any:
+    """Module of the fused kernels, if they can read these logits."""
+    if _lanes(logits) != loaded_torch().float32 or logits.stride(1) != 1:
+        return None
+    fused = fused_kernels(logits.device)
+    return fused if fused is not None and logits.shape[1] <= fused.MOST_CLASSES else None
 
 
 def _lanes(logits: Any) -> Any:

@@ -7,12 +7,16 @@ can be added: means of values of each row, and quantiles of a histogram of the c
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from domaincal._tensors import DeviceArray, is_tensor, namespace
 from domaincal._typing import Array, FloatArray, IntArray
+from domaincal.kernels import torch_batches
 from domaincal.kernels.bins import bin_index
+from domaincal.kernels.device_groups import RowGroups
 from domaincal.kernels.numpy_kernels import row_statistics
 
 #: Bins of the histogram of confidences.
@@ -87,6 +91,8 @@ class RowStatistics:
 class BatchSums:
     """Sums over the rows of each batch; the sums of two parts of the same batches can be added.
 
+    Sums over rows on a device are tensors on it.
+
     Attributes
     ----------
     n : array of shape (n_batches,)
@@ -98,10 +104,16 @@ class BatchSums:
         Number of rows in each bin of the confidence.
     """
 
-    n: FloatArray
-    values: FloatArray
-    probabilities: FloatArray
-    histogram: FloatArray
+    n: Any
+    values: Any
+    probabilities: Any
+    histogram: Any
+
+    @classmethod
+    def on_device(cls, logits: DeviceArray, beta: float, groups: RowGroups) -> BatchSums:
+        """Sums of logits on a device; ``groups`` holds the batch of each row."""
+        edges = logits.send(HISTOGRAM_EDGES)
+        return cls(groups.sums(), *torch_batches.batch_sums(logits.tensor, beta, groups, edges))
 
     def __add__(self, other: BatchSums) -> BatchSums:
         names = [f.name for f in fields(self)]
@@ -117,23 +129,23 @@ class BatchSums:
         for f in fields(self):
             getattr(self, f.name)[batches] += getattr(other, f.name)
 
-    def statistics(self) -> FloatArray:
+    def statistics(self) -> Any:
         """Statistics of each batch: those of the logits, then means of the feature values.
 
-        Shape (n_batches, 11 + n_feature_values).
+        Shape (n_batches, 11 + n_feature_values); a tensor if the sums are tensors.
         """
-        n = self.n[:, None]
+        n, library = self.n[:, None], namespace(self.values)
         confidence, entropy, margin, top, spread, square, *features = (self.values / n).T
         p = self.probabilities / n
-        entropy_of_mean = -(p * np.log(np.maximum(p, np.finfo(np.float64).tiny))).sum(axis=1)
-        sd = np.sqrt(np.maximum(square - confidence**2, 0.0))
-        return np.column_stack(
+        entropy_of_mean = -(p * library.log(p.clip(min=np.finfo(np.float64).tiny))).sum(axis=1)
+        sd = library.sqrt((square - confidence**2).clip(min=0.0))
+        return library.column_stack(
             [confidence, sd, *histogram_quantiles(self.histogram, QUANTILES),
              entropy, entropy_of_mean, margin, top, spread, *features]
         )  # fmt: skip
 
 
-def histogram_quantiles(histogram: FloatArray, levels: tuple[float, ...]) -> list[FloatArray]:
+def histogram_quantiles(histogram: Any, levels: tuple[float, ...]) -> list[Any]:
     """Quantiles of each histogram of equal bins on [0, 1], interpolated within a bin.
 
     Examples
@@ -142,13 +154,21 @@ def histogram_quantiles(histogram: FloatArray, levels: tuple[float, ...]) -> lis
     >>> [q.tolist() for q in histogram_quantiles(np.array([[2.0, 2.0]]), (0.25, 0.5))]
     [[0.25], [0.5]]
     """
-    rows, n_bins = np.arange(len(histogram)), histogram.shape[1]
-    cumulated = histogram.cumsum(axis=1) / histogram.sum(axis=1, keepdims=True)
-    below = np.hstack([np.zeros((len(histogram), 1)), cumulated])
+    library, n_bins = namespace(histogram), histogram.shape[1]
+    cumulated = histogram.cumsum(axis=1)
+    cumulated = cumulated / cumulated[:, -1:]
+    below = library.hstack([library.zeros_like(cumulated[:, :1]), cumulated])
     quantiles = []
     for level in levels:
         # Rounding must not move a level that a bin reaches exactly into the next bin.
         k = (cumulated < level - 1e-9).sum(axis=1)
-        share = cumulated[rows, k] - below[rows, k]
-        quantiles.append((k + (level - below[rows, k]) / share) / n_bins)
+        start, end = (_of_columns(values, k) for values in (below, cumulated))
+        quantiles.append((k + (level - start) / (end - start)) / n_bins)
     return quantiles
+
+
+def _of_columns(values: Any, columns: Any) -> Any:
+    """Value of each row in its column."""
+    library = namespace(values)
+    take = library.take_along_dim if is_tensor(values) else library.take_along_axis
+    return take(values, columns[:, None], 1)[:, 0]

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from domaincal._row_arrays import is_row_array, row_range, sum_over_parts
+from domaincal._tensors import on_device
 from domaincal._typing import Array, FloatArray, IntArray
+from domaincal.kernels import torch_kernels
 from domaincal.statistics.blocks import row_blocks
 
 
@@ -20,6 +22,8 @@ def domain_counts(domain: Array, n_domains: int, weight: FloatArray | None = Non
     >>> domain_counts(np.array([0, 2, 0]), 3).tolist()
     [2.0, 0.0, 1.0]
     """
+    if on_device(domain) and weight is None:
+        return torch_kernels.counts(domain.tensor, n_domains).astype(np.float64)
     if not is_row_array(domain):
         return np.bincount(domain, weight, minlength=n_domains).astype(np.float64)
     return sum_over_parts(_count_blocks, domain, n_domains, weight)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse
 
 from domaincal._row_arrays import RowArray, is_row_array, row_range, sum_over_parts
-from domaincal._tensors import on_device
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
-from domaincal.kernels import torch_kernels
+from domaincal.kernels import torch_features
+from domaincal.kernels.device_groups import RowGroups
 from domaincal.statistics.blocks import read_ahead
-from domaincal.statistics.normal_equations import feature_blocks
+from domaincal.statistics.normal_equations import (
+    device_blocks,
+    feature_blocks,
+    reads_on_device,
+    row_groups,
+)
 
 
 def domain_means(
     features: FeatureMatrix,
-    domain: IntArray,
+    domain: IntArray | RowGroups,
     n_domains: int,
     *,
     rows: IntArray | None = None,
@@ -27,7 +30,8 @@ def domain_means(
     """Weighted mean features of each domain, shape (n_domains, n_features), in one pass.
 
     ``rows`` are the numbers of the rows to read, by default all. Domains without rows get 0. With
-    domains that are read in blocks, all rows are read, and they have no weights.
+    domains that are read in blocks, and features on a device, all rows are read. Rows that are read
+    in blocks have no weights. ``domain`` may be groups of rows on the device of the features.
 
     Examples
     --------
@@ -37,24 +41,32 @@ def domain_means(
     """
     if is_row_array(domain):
         return _means_of_blocks(features, domain, n_domains)
+    if reads_on_device(features):
+        return _means_on_device(features, row_groups(features, domain, n_domains), weight)
+    assert not isinstance(domain, RowGroups)
     rows = np.arange(len(domain)) if rows is None else rows
-    n_features = features.shape[1]
-    first = features[:1]
-    device = on_device(first)
-    empty = np.zeros((n_domains, n_features))
-    sums: Any = first.send(empty) if on_device(first) else empty
-    for block in feature_blocks(len(rows), n_features, device=device):
+    sums = np.zeros((n_domains, features.shape[1]))
+    for block in feature_blocks(len(rows), features.shape[1]):
         own = rows[block]
         x = features[block] if len(rows) == len(domain) else features[own]
         w = np.ones(len(own)) if weight is None else weight[own]
-        if on_device(x):
-            torch_kernels.add_domain_sums(x.tensor, x.send(domain[own]), x.send(w), sums=sums)
-            continue
         _add_sums(sums, x, domain[own], w)
-    sums = sums.cpu().numpy() if device else sums
     if not np.isfinite(sums).all():
         raise non_finite_features_error(features)
     total = np.bincount(domain[rows], None if weight is None else weight[rows], n_domains)
+    return np.asarray(sums / np.where(total > 0, total, 1.0)[:, None])
+
+
+def _means_on_device(
+    features: FeatureMatrix, groups: RowGroups, weight: FloatArray | None
+) -> FloatArray:
+    """Mean features of each domain of rows on a device."""
+    sums, total = np.zeros((groups.n_groups, features.shape[1])), np.zeros(groups.n_groups)
+    for x, own, w in device_blocks(features, groups, weight):
+        sums += torch_features.feature_sums(x, own, w).cpu().numpy()
+        total += own.sums(w).cpu().numpy()
+    if not np.isfinite(sums).all():
+        raise non_finite_features_error(features)
     return np.asarray(sums / np.where(total > 0, total, 1.0)[:, None])
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
+from domaincal._tensors import is_tensor
 from domaincal._typing import FloatArray
+from domaincal.kernels import torch_factors
+from domaincal.kernels.torch_factors import DeviceFactor
 from domaincal.statistics.normal_equations import LinearMap, NormalEquations
 from domaincal.statistics.positive_definite import safe_blas_threads
 
@@ -24,6 +29,8 @@ _POWER_STEPS = 8
 
 class LeastSquares:
     """Solver of normal equations for any targets and any ridge penalty.
+
+    A Gram matrix on a device is factorised there.
 
     Parameters
     ----------
@@ -41,9 +48,11 @@ class LeastSquares:
         self.fit_intercept = fit_intercept
         self.mean = equations.mean() if fit_intercept else np.zeros(len(equations.gram))
         self._gram = equations.gram
+        self._on_device = is_tensor(self._gram)
         if fit_intercept:
-            self._gram = self._gram - equations.weight.sum() * np.outer(self.mean, self.mean)
-        self._latest: tuple[float, FloatArray | None] | None = None
+            centred = torch_factors.centred if self._on_device else _centred
+            self._gram = centred(self._gram, self.mean, float(equations.weight.sum()))
+        self._latest: tuple[float, HostFactor | DeviceFactor | None] | None = None
 
     @property
     def centre(self) -> FloatArray:
@@ -51,9 +60,12 @@ class LeastSquares:
         return self.mean + self.equations.shift
 
     @functools.cached_property
-    def spectrum(self) -> tuple[FloatArray, FloatArray]:
+    def spectrum(self) -> tuple[FloatArray, Any]:
         """Eigenvalues of the (centred) Gram matrix in ascending order, and eigenvectors."""
-        values, vectors = scipy.linalg.eigh(self._gram, driver="evd", check_finite=False)
+        if self._on_device:
+            values, vectors = torch_factors.eigenvectors(self._gram)
+        else:
+            values, vectors = scipy.linalg.eigh(self._gram, driver="evd", check_finite=False)
         return np.maximum(values, 0.0), vectors
 
     def condition(self, *, alpha: float = 0.0) -> float:
@@ -65,9 +77,10 @@ class LeastSquares:
         factor = self._factor(alpha)
         if factor is None:
             return np.inf
-        largest = _norm(lambda v: self._gram @ v + alpha * v, len(factor))
-        inverse = _norm(lambda v: lapack.dpotrs(factor, v, lower=1)[0], len(factor))
-        return float(np.sqrt(largest * inverse))
+        if isinstance(factor, DeviceFactor):
+            return float(np.sqrt(factor.condition))
+        largest = _norm(lambda v: self._gram @ v + alpha * v, len(self._gram))
+        return float(np.sqrt(largest * _norm(factor.solve, len(self._gram))))
 
     def solve(self, targets: FloatArray, *, alpha: float = 0.0) -> LinearMap:
         """Minimise ``sum w (x'c + b - t)**2 + alpha |c|**2``; at alpha 0, with minimum norm.
@@ -75,7 +88,7 @@ class LeastSquares:
         ``targets`` has one value for each domain.
         """
         equations = self.equations
-        right = targets @ equations.moments - (targets @ equations.weight) * self.mean
+        right = equations.weighted_moments(targets) - (targets @ equations.weight) * self.mean
         return self._with_intercept(self._invert(right, alpha), targets)
 
     def refine(
@@ -92,38 +105,78 @@ class LeastSquares:
     def _invert(self, right: FloatArray, alpha: float) -> FloatArray:
         factor = self._factor(alpha)
         if factor is not None:
-            solution, _ = lapack.dpotrs(factor, right, lower=1)
-            return np.asarray(solution)
+            return factor.solve(right)
         values, vectors = self.spectrum
         # With a penalty, small eigenvalues are kept as far as they are not rounding errors.
         least = SINGULAR_TOLERANCE**2 if alpha == 0.0 else len(values) * np.finfo(np.float64).eps
         kept = values + alpha > least * values[-1]
-        basis = vectors[:, kept]
-        return np.asarray(basis @ ((right @ basis) / (values[kept] + alpha)))
+        # The kept eigenvectors are the last ones.
+        basis, values = vectors[:, len(values) - kept.sum() :], values[kept]
+        if self._on_device:
+            parts = torch_factors.weighted_rows(right, basis) / (values + alpha)
+            return torch_factors.product(basis, parts)
+        return np.asarray(basis @ ((right @ basis) / (values + alpha)))
 
-    def _factor(self, alpha: float) -> FloatArray | None:
+    def _factor(self, alpha: float) -> HostFactor | DeviceFactor | None:
         """Cholesky factor of ``gram + alpha * I``; None if a singular value counts as zero."""
         if self._latest is None or self._latest[0] != alpha:
             self._latest = (alpha, None)  # free the old factor before the next is allocated
-            matrix = self._gram.copy(order="F")
-            diagonal = matrix.diagonal()
-            # Features that are always zero get the coefficient 0, without the eigenvectors.
-            added = np.where(diagonal != 0, alpha, diagonal.max() or 1.0)
-            matrix[np.diag_indices_from(matrix)] += added
-            norm = np.abs(matrix).sum(axis=0).max()
-            with safe_blas_threads(len(matrix)):
-                factor, failed = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
-            if not failed:
-                inverse_condition, _ = lapack.dpocon(factor, norm, uplo="L")
-                if inverse_condition > _DOUBT * SINGULAR_TOLERANCE**2:
-                    self._latest = (alpha, factor)
+            factor: HostFactor | DeviceFactor | None
+            if self._on_device:
+                factor = DeviceFactor.of(torch_factors.with_penalty(self._gram, alpha))
+                if factor is not None and not self._is_regular(factor, alpha):
+                    factor = None
+            else:
+                factor = HostFactor.of(self._gram, alpha)
+            self._latest = (alpha, factor)
         return self._latest[1]
+
+    def _is_regular(self, factor: DeviceFactor, alpha: float) -> bool:
+        """Whether no singular value of a matrix on a device counts as zero."""
+        most = 1.0 / (_DOUBT * SINGULAR_TOLERANCE**2)
+        # The trace bounds the largest eigenvalue. This spares small heads the estimate.
+        if alpha > 0.0 and 1.0 + float(self._gram.trace()) / alpha < most:
+            return True
+        return factor.condition < most
 
     def _with_intercept(self, coef: FloatArray, targets: FloatArray) -> LinearMap:
         if not self.fit_intercept:
             return LinearMap(coef)
         weight = self.equations.weight
         return LinearMap(coef, float(targets @ weight / weight.sum() - self.centre @ coef))
+
+
+@dataclass(frozen=True, eq=False)
+class HostFactor:
+    """Lower triangular Cholesky factor in host memory."""
+
+    factor: FloatArray
+
+    @classmethod
+    def of(cls, gram: FloatArray, alpha: float) -> HostFactor | None:
+        """Factor of ``gram + alpha * I``; None if a singular value counts as zero."""
+        matrix = gram.copy(order="F")
+        diagonal = matrix.diagonal()
+        # Features that are always zero get the coefficient 0, without the eigenvectors.
+        added = np.where(diagonal != 0, alpha, diagonal.max() or 1.0)
+        matrix[np.diag_indices_from(matrix)] += added
+        norm = np.abs(matrix).sum(axis=0).max()
+        with safe_blas_threads(len(matrix)):
+            factor, failed = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+        if failed:
+            return None
+        inverse_condition, _ = lapack.dpocon(factor, norm, uplo="L")
+        return cls(factor) if inverse_condition > _DOUBT * SINGULAR_TOLERANCE**2 else None
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Solve for one right-hand side."""
+        solution, _ = lapack.dpotrs(self.factor, right, lower=1)
+        return np.asarray(solution)
+
+
+def _centred(gram: FloatArray, mean: FloatArray, weight: float) -> FloatArray:
+    """``gram - weight * mean mean'``."""
+    return gram - weight * np.outer(mean, mean)
 
 
 def _norm(multiply: Callable[[FloatArray], FloatArray], n: int) -> float:

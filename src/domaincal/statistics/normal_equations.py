@@ -6,19 +6,21 @@ The sums do not depend on the targets: one pass over the features is enough for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from domaincal._row_arrays import RowArray, is_row_array, row_range, sum_over_parts
-from domaincal._tensors import on_device
+from domaincal._tensors import DeviceArray, as_codes, is_tensor, loaded_torch, on_device
 from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
 from domaincal.errors import InputError
-from domaincal.kernels import dispatch, torch_kernels
+from domaincal.kernels import dispatch, torch_factors, torch_features
+from domaincal.kernels.device_groups import RowGroups
 from domaincal.statistics.blocks import Workers, read_ahead, row_blocks
 from domaincal.statistics.single_products import SingleProducts
 
@@ -40,10 +42,17 @@ class LinearMap:
 
     def __call__(self, features: FeatureMatrix) -> FloatArray:
         """Values of the rows, computed block by block in float64."""
+        if on_device(features):
+            return np.asarray(self.on_device(features).cpu().numpy())
         out = np.empty(len(features))
         for block in feature_blocks(*features.shape, device=reads_on_device(features)):
             out[block] = product(features[block], self.coef)
         return out + self.intercept
+
+    def on_device(self, features: DeviceArray) -> Any:
+        """The same for features on a device, as a tensor there."""
+        values = torch_features.linear_values(features.tensor, features.send(self.coef))
+        return values + self.intercept
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,20 +61,20 @@ class NormalEquations:
 
     Attributes
     ----------
-    gram : array, shape (n_features, n_features)
+    gram : array, or tensor on the device of the features, shape (n_features, n_features)
         ``X' W X``.
-    moments : array, shape (n_domains, n_features)
+    moments : array, or tensor on the same device, shape (n_domains, n_features)
         Weighted sum of the rows of each domain.
     weight : array, shape (n_domains,)
     shift : array, shape (n_features,)
         Subtracted from the features before they are summed; only sums with the same shift can be
         added. A shift near the mean keeps centring accurate.
     single : bool
-        Whether ``gram`` is a sum of float32 products, so that solutions must be refined.
+        Whether ``gram`` is a sum of products in float32, so that solutions must be refined.
     """
 
-    gram: FloatArray
-    moments: FloatArray
+    gram: Any
+    moments: Any
     weight: FloatArray
     shift: FloatArray
     single: bool = False
@@ -105,9 +114,10 @@ class NormalEquations:
         first, *others = parts
         if not others:
             return first
-        gram, moments, weight = (
-            a.copy(order="K") for a in (first.gram, first.moments, first.weight)
+        gram, moments = (
+            a.clone() if is_tensor(a) else a.copy(order="K") for a in (first.gram, first.moments)
         )
+        weight = first.weight.copy()
         for part in others:
             if not np.array_equal(first.shift, part.shift):
                 raise InputError(
@@ -119,20 +129,42 @@ class NormalEquations:
         single = any(part.single for part in parts)
         return NormalEquations(gram, moments, weight, first.shift, single)
 
+    def on_host(self) -> NormalEquations:
+        """The same sums as numpy arrays."""
+        if not is_tensor(self.gram):
+            return self
+        gram, moments = (a.cpu().numpy() for a in (self.gram, self.moments))
+        return NormalEquations(gram, moments, self.weight, self.shift, self.single)
+
+    def is_finite(self) -> bool:
+        """Whether all sums are finite."""
+        if is_tensor(self.gram):
+            return bool(self.moments.isfinite().all() & self.gram.isfinite().all())
+        return bool(np.isfinite(self.moments).all() and np.isfinite(self.gram).all())
+
+    def weighted_moments(self, weights: FloatArray) -> FloatArray:
+        """Sum of the moments of all domains, each times a weight."""
+        if is_tensor(self.moments):
+            return torch_factors.weighted_rows(weights, self.moments)
+        return np.asarray(weights @ self.moments)
+
     def mean(self) -> FloatArray:
         """Weighted mean of the shifted features."""
+        if is_tensor(self.moments):
+            total = self.weighted_moments(np.ones(len(self.weight)))
+            return np.asarray(total / self.weight.sum())
         return np.asarray(self.moments.sum(axis=0) / self.weight.sum())
 
     def mean_eigenvalue(self, *, fit_intercept: bool = False) -> float:
         """Mean eigenvalue of the Gram matrix (centred with an intercept): the unit of a penalty."""
         centre = self.mean() if fit_intercept else np.zeros(len(self.gram))
-        trace = np.trace(self.gram) - self.weight.sum() * (centre @ centre)
+        trace = float(self.gram.trace()) - self.weight.sum() * (centre @ centre)
         return float(trace / len(self.gram))
 
 
 def sum_normal_equations(
     features: FeatureMatrix,
-    domain: IntArray,
+    domain: IntArray | RowGroups,
     *,
     part: IntArray,
     n_parts: int = 1,
@@ -144,20 +176,26 @@ def sum_normal_equations(
     """:class:`NormalEquations` of each part of the domains, summed block by block.
 
     ``part`` holds the part of each domain; domains with part -1 are left out. With ``single``,
-    products are float32 (see :func:`single_pays`), unless float32 overflows. By default, the shift
-    is about the mean with an intercept, and 0 without.
+    sums of products are float32 (see :func:`single_pays`), unless float32 overflows. By default,
+    the shift is about the mean with an intercept, and 0 without. ``domain`` holds the number of the
+    domain of each row; for features on a device, it may be groups of rows on that device, where the
+    sums stay.
     """
     if shift is None:
         shift = _approximate_mean(features) if fit_intercept else np.zeros(features.shape[1])
-    near = _approximate_mean(features) if single else None
-    if is_row_array(domain):
-        sums = sum_over_parts(_sum_blocks, features, domain, part, n_parts, weight, shift, near)
-    elif reads_on_device(features):
-        chosen = [np.flatnonzero(part[domain] == k) for k in range(n_parts)]
-        sums = [_sum_on_device(features, domain, len(part), rows, weight, shift) for rows in chosen]
+    if reads_on_device(features):
+        sums = _sum_on_device(
+            features, row_groups(features, domain, len(part)), part, n_parts, weight, shift,
+            single=single and weight is None,
+        )  # fmt: skip
     else:
-        sums = _sum_on_host(features, domain, part, n_parts, weight, shift, near)
-    if not all(np.isfinite(s.moments).all() and np.isfinite(s.gram).all() for s in sums):
+        assert not isinstance(domain, RowGroups)
+        near = _approximate_mean(features) if single else None
+        if is_row_array(domain):
+            sums = sum_over_parts(_sum_blocks, features, domain, part, n_parts, weight, shift, near)
+        else:
+            sums = _sum_on_host(features, domain, part, n_parts, weight, shift, near)
+    if not all(one.is_finite() for one in sums):
         if single:
             del sums
             return sum_normal_equations(
@@ -271,36 +309,74 @@ def _running_sums(
     return _SingleSums(n_domains, shift, near)
 
 
+def row_groups(features: FeatureMatrix, domain: IntArray | RowGroups, n_domains: int) -> RowGroups:
+    """Groups of the rows of features on a device by domain."""
+    if isinstance(domain, RowGroups):
+        return domain
+    device = features[:1].device
+    return RowGroups(len(domain), device, as_codes(domain, device), n_domains)
+
+
+def device_blocks(
+    features: FeatureMatrix, groups: RowGroups, weight: FloatArray | None
+) -> Iterator[tuple[Any, RowGroups, Any]]:
+    """Tensors of features, groups and weights: all rows, or blocks of features that are computed.
+
+    The float64 copy of a block has a bounded size.
+    """
+    blocks = (
+        [slice(0, len(features))]
+        if on_device(features)
+        else feature_blocks(*features.shape, device=True)
+    )
+    for block in blocks:
+        x = features[block]
+        yield x.tensor, groups.part(block), None if weight is None else x.send(weight[block])
+
+
 def _sum_on_device(
     features: FeatureMatrix,
-    domain: IntArray,
-    n_domains: int,
-    rows: IntArray,
+    groups: RowGroups,
+    part: IntArray,
+    n_parts: int,
     weight: FloatArray | None,
     shift: FloatArray,
-) -> NormalEquations:
-    """Normal equations of the given rows, summed on the device."""
-    n_features = features.shape[1]
-    first = features[:1]
-    assert on_device(first)
-    gram = first.send(np.zeros((n_features, n_features)))
-    moments = first.send(np.zeros((n_domains, n_features)))
-    near = first.send(shift)
-    for block in feature_blocks(len(rows), n_features, device=True):
-        own = rows[block]
-        x = features[block] if len(rows) == len(features) else features[own]
-        w = None if weight is None else first.send(weight[own])
-        torch_kernels.add_moments(
-            x.tensor, first.send(domain[own]), w, near, gram=gram, moments=moments
-        )
-    weights = None if weight is None else weight[rows]
-    total = np.bincount(domain[rows], weights, minlength=n_domains).astype(np.float64)
-    return NormalEquations(gram.cpu().numpy(), moments.cpu().numpy(), total, shift)
+    *,
+    single: bool,
+) -> list[NormalEquations]:
+    """Normal equations of each part, on the device."""
+    torch, n_features = loaded_torch(), features.shape[1]
+    empty = partial(torch.zeros, dtype=torch.float64, device=groups.device)
+    about = torch.tensor(shift, dtype=torch.float64, device=groups.device)
+    moments, weights = empty((groups.n_groups, n_features)), empty(groups.n_groups)
+    grams = [empty((n_features, n_features)) for _ in range(n_parts)]
+    for x, own, w in device_blocks(features, groups, weight):
+        moments += torch_features.feature_sums(x, own, w)
+        weights += own.sums(w)
+        for gram, rows in zip(grams, own.rows_of_parts(part, n_parts), strict=True):
+            gram += (
+                torch_features.gram_of_products(x, rows)
+                if single
+                else torch_features.gram_matrix(x, rows, about, w)
+            )
+    sums = []
+    for k, gram in enumerate(grams):
+        inside = torch.tensor(part == k, device=groups.device)
+        # Where, not times: NaN of another part must not get into these sums.
+        of_part = torch.where(inside[:, None], moments, 0.0)
+        total = torch.where(inside, weights, 0.0)
+        if single:  # the sums of products are about 0
+            whole = of_part.sum(0)
+            gram -= whole[:, None] * about
+            gram -= about[:, None] * (whole - total.sum() * about)
+        of_part -= total[:, None] * about
+        sums.append(NormalEquations(gram, of_part, total.cpu().numpy(), shift, single))
+    return sums
 
 
 def sum_residuals(
     features: FeatureMatrix,
-    domain: IntArray,
+    domain: IntArray | RowGroups,
     solution: LinearMap,
     targets: FloatArray,
     *,
@@ -309,8 +385,11 @@ def sum_residuals(
 ) -> FloatArray:
     """``sum w (x - centre) (t - x'c - b)`` over the rows, for a step of refinement.
 
-    Domains whose target is NaN are left out.
+    Domains whose target is NaN are left out. ``domain`` is that of :func:`sum_normal_equations`.
     """
+    if reads_on_device(features):
+        groups = row_groups(features, domain, len(targets))
+        return _residuals_on_device(features, groups, solution, targets, centre, weight)
     return sum_over_parts(_sum_residuals, features, domain, solution, targets, centre, weight)
 
 
@@ -324,7 +403,7 @@ def _sum_residuals(
 ) -> FloatArray:
     """Sum of :func:`sum_residuals` over the rows that this process reads."""
     at_centre = float(solution.intercept + centre @ solution.coef)
-    rows, device = row_range(features), reads_on_device(features)
+    rows = row_range(features)
     if _compiled_pays(features):
 
         def block_sum(block: slice) -> FloatArray:
@@ -336,17 +415,11 @@ def _sum_residuals(
         with Workers() as workers:
             return np.asarray(workers.sum(block_sum, feature_blocks(rows, features.shape[1])))
     total = np.zeros(features.shape[1])
-    for block in feature_blocks(rows, features.shape[1], device=device):
+    for block in feature_blocks(rows, features.shape[1]):
         target = targets[domain[block]]
         used = ~np.isnan(target)
         x = features[block] if used.all() else features[block][used]
         w = None if weight is None else weight[block][used]
-        if on_device(x):
-            total += torch_kernels.residual_sum(
-                x.tensor, x.send(target[used]), None if w is None else x.send(w),
-                coef=x.send(solution.coef), intercept=at_centre, centre=x.send(centre),
-            )  # fmt: skip
-            continue
         x = x - centre  # in float64
         residual = target[used] - (x @ solution.coef + at_centre)
         if w is not None:
@@ -355,17 +428,43 @@ def _sum_residuals(
     return total
 
 
+def _residuals_on_device(
+    features: FeatureMatrix,
+    groups: RowGroups,
+    solution: LinearMap,
+    targets: FloatArray,
+    centre: FloatArray,
+    weight: FloatArray | None,
+) -> FloatArray:
+    """Sum of :func:`sum_residuals` over rows on a device."""
+    send = partial(loaded_torch().tensor, dtype=loaded_torch().float64, device=groups.device)
+    total = np.zeros(features.shape[1])
+    for x, own, w in device_blocks(features, groups, weight):
+        total += torch_features.residual_sum(
+            x, own, send(targets), w, coef=send(solution.coef), intercept=solution.intercept,
+            centre=send(centre),
+        ).cpu().numpy()  # fmt: skip
+    return total
+
+
 def product(features: Array, coef: FloatArray) -> FloatArray:
     """``features @ coef`` in float64."""
     if on_device(features):
-        return torch_kernels.linear_values(features.tensor, features.send(coef))
+        values = torch_features.linear_values(features.tensor, features.send(coef))
+        return np.asarray(values.cpu().numpy())
     # Features that are not finite give values that are not finite, which the caller reports.
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(features.astype(np.float64) @ coef)
 
 
 def single_pays(features: FeatureMatrix) -> bool:
-    """Whether float32 products save time: for many rows of features, stored as float16 or 32."""
+    """Whether sums of products in float32 save time.
+
+    They do for many rows of features, stored as float16 or 32; on a device, of 16 bits.
+    """
+    if on_device(features):
+        many = len(features) * features.shape[1] ** 2 >= COMPILED_FROM
+        return many and torch_features.multiplies_16_bits(features.device, features.tensor.dtype)
     return _compiled_pays(features) and _stored_dtype(features).itemsize <= 4
 
 

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from domaincal._row_arrays import RowParts, is_row_array, parts_of, row_range, sum_over_parts
-from domaincal._tensors import on_device
+from domaincal._tensors import DeviceArray, as_codes, on_device
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import non_finite_logits_error
 from domaincal.kernels import dispatch, torch_kernels
+from domaincal.kernels.device_groups import RowGroups
 from domaincal.statistics.blocks import Workers, row_blocks
 from domaincal.statistics.domain_counts import present_domains
 from domaincal.statistics.temperature_solver import TemperatureFit, solve_temperature
@@ -22,6 +23,8 @@ from domaincal.statistics.temperature_solver import TemperatureFit, solve_temper
 # A fit on a sample (one in 512, 64 or 8 rows) gives the start of the next. A sample is used from
 # _WORTH_WHILE rows per domain on; from _ENOUGH rows on, the next fit takes all rows.
 _SAMPLES = (512, 64, 8)
+# On a device, a small sample takes as long as one that is 16 times as small: the time of its calls.
+_DEVICE_SAMPLES = (16,)
 _WORTH_WHILE = 64
 _ENOUGH = 4096
 _SAMPLE_TOLERANCE = 1e-3
@@ -204,7 +207,7 @@ class LabelledRows:
         return present_domains(domain, self.n_domains)
 
     def _checked(self, sums: TemperatureSums) -> TemperatureSums:
-        if not all(np.isfinite(getattr(sums, f.name)).all() for f in fields(sums)):
+        if not np.isfinite([getattr(sums, f.name) for f in fields(sums)]).all():
             raise non_finite_logits_error(self.logits)
         return sums
 
@@ -218,8 +221,7 @@ class LabelledRows:
             return lambda beta: self._checked(few._sum_blocks(beta, False, 1, workers))
         if not on_device(self.logits):
             return partial(self.sums, every=every, workers=workers)
-        some = self if every == 1 else self.select(slice(None, None, every))
-        return lambda beta: self._checked(some._sums_on_device(beta))
+        return lambda beta: self._checked(self._sums_on_device(beta, step=every))
 
     def sample(self, every: int) -> LabelledRows | None:
         """One in ``every`` rows in memory, if they are few rows of a file; otherwise None.
@@ -245,30 +247,44 @@ class LabelledRows:
         domain, weight = (None if a is None else a[rows] for a in (self.domain, self.weight))
         return LabelledRows(self.logits[rows], self.labels[rows], domain, self.n_domains, weight)
 
+    def without_domains(self) -> LabelledRows:
+        """The same rows as one domain."""
+        labels, weight = self.labels, self.weight
+        if on_device(self.logits):
+            labels = cast(Array, DeviceArray(self._sent["labels"]))  # sent once for both
+        return LabelledRows(self.logits, labels, weight=weight, n_logits=self.n_logits)
+
+    @property
+    def groups(self) -> RowGroups:
+        """The rows of each domain, on the device of the logits."""
+        groups: RowGroups = self._sent["groups"]
+        return groups
+
     @cached_property
     def _sent(self) -> dict[str, Any]:
-        """Labels, domains and weights on the device of the logits."""
+        """Labels, groups and weights on the device of the logits."""
         assert on_device(self.logits)
-        send = self.logits.send
+        tensor = self.logits.tensor
+        codes = None if self.domain is None else as_codes(self.domain, tensor.device)
+        weight = None if self.weight is None else self.logits.send(self.weight.astype(np.float64))
         return {
-            "labels": send(self.labels.astype(np.int64)),
-            "domain": None if self.domain is None else send(self.domain.astype(np.int64)),
-            "weight": None if self.weight is None else send(self.weight.astype(np.float64)),
+            "labels": as_codes(self.labels, tensor.device),
+            "groups": RowGroups(len(tensor), tensor.device, codes, self.n_domains),
+            "weight": weight,
         }
 
-    def _sums_on_device(self, beta: FloatArray, *, per_row: bool = False) -> TemperatureSums:
+    def _sums_on_device(
+        self, beta: FloatArray, *, per_row: bool = False, step: int = 1
+    ) -> TemperatureSums:
         assert on_device(self.logits)
         if per_row:
             asked = np.flatnonzero(~np.isnan(beta))
             # Few rows are asked for: select them instead of passing over all.
             if 0 < len(asked) < 0.5 * len(beta):
                 return self.select(asked)._sums_on_device(beta[asked], per_row=True)
-        given = self._sent
         b = self.logits.send(np.asarray(beta, np.float64))
-        if given["domain"] is not None and not per_row:
-            b = b[given["domain"]]
         sums = torch_kernels.temperature_sums(
-            self.logits.tensor, **given, beta=b, n_domains=self.n_domains
+            self.logits.tensor, beta=b, per_row=per_row, step=step, **self._sent
         )
         return TemperatureSums(*sums.T)
 
@@ -283,7 +299,7 @@ def fit_temperature(rows: LabelledRows) -> TemperatureFit:
     start = None
     with Workers() as workers:
         device = on_device(rows.logits)
-        for every in _SAMPLES if rows.compiled or device else ():
+        for every in _DEVICE_SAMPLES if device else _SAMPLES if rows.compiled else ():
             rows_per_domain = n / (every * n_domains)
             if rows_per_domain < _WORTH_WHILE:
                 continue

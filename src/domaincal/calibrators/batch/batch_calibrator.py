@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
+from domaincal._tensors import on_device
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_domains
 from domaincal.calibrators.base import Calibrator, RowValues, TemperatureCalibrator
@@ -21,6 +23,9 @@ class BatchCalibrator(TemperatureCalibrator):
     batch. The temperature of a row therefore depends on the other rows of its batch. Subclasses
     implement ``_learn`` and ``_batch_temperatures``.
     """
+
+    # Whether _batch_values takes the batches of rows on a device. Others get a numpy array.
+    _takes_device_batches: ClassVar[bool] = False
 
     def predicts_batches(self) -> bool:
         """Whether predictions for a row depend on the other rows of its domain."""
@@ -45,9 +50,14 @@ class BatchCalibrator(TemperatureCalibrator):
     def _prepare(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
     ) -> RowValues:
-        codes, n_batches = self._batches(domains, len(logits))
+        keep = self._takes_device_batches and on_device(logits)
+        codes, n_batches = self._batches(domains, len(logits), keep_device=keep)
         values = self._batch_values(logits, features, codes, n_batches)
-        return values if n_batches == 1 else tuple(value[codes] for value in values)
+        if n_batches == 1:
+            return values
+        if on_device(codes):
+            return tuple(codes.send(value)[codes.tensor] for value in values)
+        return tuple(value[codes] for value in values)
 
     def _temperatures(
         self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
@@ -55,9 +65,16 @@ class BatchCalibrator(TemperatureCalibrator):
         temperatures: FloatArray = self._prepare(logits, features, domains)[0]
         return temperatures
 
-    def _batches(self, domains: ArrayLike | None, n_rows: int) -> tuple[IntArray, int]:
-        """Batch of each row, and the number of batches."""
+    def _batches(
+        self, domains: ArrayLike | None, n_rows: int, *, keep_device: bool = False
+    ) -> tuple[IntArray, int]:
+        """Batch of each row, and the number of batches.
+
+        With ``keep_device``, the batches of integers in a tensor stay on its device.
+        """
         if domains is None:
             return np.zeros(n_rows, np.int64), 1
-        codes, names = check_domains(domains, n_rows=n_rows, needed_by=type(self).__name__)
+        codes, names = check_domains(
+            domains, n_rows=n_rows, needed_by=type(self).__name__, keep_device=keep_device
+        )
         return codes, len(names)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from domaincal._tensors import host_array, is_tensor, namespace
 from domaincal._typing import Array, FloatArray
 from domaincal.statistics.batch_sums import LOGIT_STATISTICS
 
@@ -105,70 +106,78 @@ class BatchMap:
     error: FloatArray
     reach: FloatArray
 
-    def predict(self, statistics: FloatArray, n: FloatArray) -> BatchPredictions:
+    def predict(self, statistics: Any, n: FloatArray) -> BatchPredictions:
         """Log T of each batch, its standard error and the distance; ``n`` is the number of rows.
 
-        A batch that is more than ten times as far away as all batches of the fit, such as one with
-        other features, tends to the pooled temperature. The standard error grows with the distance.
+        The statistics may be a tensor; the results are arrays. A batch that is more than ten times
+        as far away as all batches of the fit, such as one with other features, tends to the pooled
+        temperature. The standard error grows with the distance.
         """
-        values, variances, distances = [], [], []
-        for mean, scale, coef, error, reach in zip(
-            self.mean, self.scale, self.coef, self.error, self.reach, strict=True
-        ):
+        between, library = Between(self.sizes, n), namespace(statistics)
+        send = statistics.new_tensor if is_tensor(statistics) else np.asarray
+        of_sizes = np.zeros((3, len(self.sizes), len(n)))
+        for k in between.needed:
+            mean, scale, coef = send(self.mean[k]), send(self.scale[k]), send(self.coef[k])
             x = (statistics - mean) / scale
-            distance = np.linalg.norm(x, axis=1) / reach
+            distance = library.sqrt(library.einsum("ij,ij->i", x, x)) / self.reach[k]
             # x @ coef grows with the distance: the fourth power also takes a batch that is only
             # 20 times as far away close to the pooled temperature.
-            nearness = (FAR / np.maximum(distance, FAR)) ** 4
-            values.append((x @ coef[:-1] + coef[-1]) * nearness)
-            variances.append(error**2 * np.maximum(distance, 1.0))
-            distances.append(distance)
-        log_t = self.log_pooled + self._interpolated(values, n)
-        return BatchPredictions(
-            np.clip(log_t, self.low, self.high),
-            np.sqrt(self._interpolated(variances, n)),
-            self._interpolated(distances, n),
-        )
+            nearness = (FAR / distance.clip(min=FAR)) ** 4
+            value = (x @ coef[:-1] + coef[-1]) * nearness
+            variance = self.error[k] ** 2 * distance.clip(min=1.0)
+            of_sizes[:, k] = host_array(library.stack([value, variance, distance]))
+        value, variance, distance = between(of_sizes)
+        log_t = np.clip(self.log_pooled + value, self.low, self.high)
+        return BatchPredictions(log_t, np.sqrt(variance), distance)
 
-    def diversity(self, statistics: FloatArray, n: FloatArray) -> FloatArray:
+    def diversity(self, statistics: Any, n: FloatArray) -> FloatArray:
         """Standardised entropy of the mean prediction of each batch.
 
         Far below 0, the rows of a batch are predicted to be of far fewer classes than those of the
         batches of the fit.
         """
-        entropy = statistics[:, _ENTROPY_OF_MEAN]
+        entropy = host_array(statistics[:, _ENTROPY_OF_MEAN])
         mean, scale = self.mean[:, _ENTROPY_OF_MEAN], self.scale[:, _ENTROPY_OF_MEAN]
-        return self._interpolated(list((entropy - mean[:, None]) / scale[:, None]), n)
-
-    def _interpolated(self, of_sizes: list[FloatArray], n: FloatArray) -> FloatArray:
-        return between_sizes(of_sizes, self.sizes, n)
+        return Between(self.sizes, n)((entropy - mean[:, None]) / scale[:, None])
 
 
-def between_sizes(of_sizes: list[FloatArray], sizes: FloatArray, n: FloatArray) -> FloatArray:
-    """Value of each batch of n rows, interpolated in log n between its values for two sizes.
+class Between:
+    """Values of batches of n rows, interpolated in log n between their values for two sizes.
 
     Parameters
     ----------
-    of_sizes : list of arrays of shape (n_batches,)
-        Values of the batches for each size.
     sizes : array of shape (n_sizes,)
         Numbers of rows, in ascending order; outside of them, the nearest size counts.
     n : array of shape (n_batches,)
 
+    Attributes
+    ----------
+    needed : array
+        Numbers of the sizes whose values count.
+
     Examples
     --------
     >>> import numpy as np
-    >>> values = [np.array([0.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0])]
-    >>> found = between_sizes(values, np.array([10.0, 1000.0]), np.array([1.0, 100.0, 1e6]))
-    >>> found.round(6).tolist()
+    >>> values = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    >>> between = Between(np.array([10.0, 1000.0]), np.array([1.0, 100.0, 1e6]))
+    >>> between(values).round(6).tolist()
     [0.0, 0.5, 1.0]
     """
-    values, last = np.stack(of_sizes), len(sizes) - 1
-    position = np.interp(np.log(n), np.log(sizes), np.arange(last + 1))
-    below = np.minimum(position.astype(np.int64), max(last - 1, 0))
-    above, batch = np.minimum(below + 1, last), np.arange(len(n))
-    share = position - below
-    return np.asarray(values[below, batch] * (1 - share) + values[above, batch] * share)
+
+    def __init__(self, sizes: FloatArray, n: FloatArray) -> None:
+        last = len(sizes) - 1
+        position = np.interp(np.log(n), np.log(sizes), np.arange(last + 1))
+        self._below = np.minimum(position.astype(np.int64), max(last - 1, 0))
+        self._above = np.minimum(self._below + 1, last)
+        self._share = position - self._below
+        counted = [self._below[self._share < 1.0], self._above[self._share > 0.0]]
+        self.needed = np.flatnonzero(np.bincount(np.concatenate(counted), minlength=last + 1))
+
+    def __call__(self, of_sizes: FloatArray) -> FloatArray:
+        """Values of the batches; ``of_sizes`` has the shape (..., n_sizes, n_batches)."""
+        batch = np.arange(len(self._share))
+        below, above = of_sizes[..., self._below, batch], of_sizes[..., self._above, batch]
+        return np.asarray(below * (1 - self._share) + above * self._share)
 
 
 def n_statistics(directions: FeatureDirections | None) -> int:

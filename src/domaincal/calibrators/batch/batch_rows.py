@@ -1,6 +1,6 @@
 """Calibration rows from which batches are resampled, and statistics of the batches of a prediction.
 
-Statistics are computed on the host, block by block, for logits on a device too.
+Rows are resampled on the host. Statistics of logits on a device are summed there.
 """
 
 from __future__ import annotations
@@ -10,20 +10,24 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from operator import add
+from typing import Any
 
 import numpy as np
 
-from domaincal._tensors import host_array
+from domaincal._tensors import as_codes, host_array, on_device
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal.calibrators.batch.batch_map import FeatureDirections
+from domaincal.kernels.device_groups import RowGroups
 from domaincal.kernels.numpy_kernels import row_statistics
 from domaincal.kernels.row_groups import rows_of_codes
-from domaincal.statistics.batch_sums import BatchSums, RowStatistics
+from domaincal.statistics.batch_sums import HISTOGRAM_EDGES, BatchSums, RowStatistics
 from domaincal.statistics.blocks import row_blocks
 from domaincal.statistics.principal_directions import principal_directions
 
 # Bytes of the float64 values of a block of rows.
 _BLOCK_BYTES = 1 << 25
+# Most numbers in the sums of all batches on a device.
+_DEVICE_SUMS = 1 << 27
 #: Rows of one domain from which batches are resampled, and of all domains for the directions.
 MOST_ROWS = 4096
 _N_DIRECTIONS = 8
@@ -102,7 +106,7 @@ def domain_values(
 
 def domain_profile(values: RowStatistics, weight: FloatArray) -> FloatArray:
     """Statistics of all rows of a domain, shape (1, n_statistics): which domains are similar."""
-    return values.sums(np.zeros(len(weight), np.int64), 1, weight=weight).statistics()
+    return np.asarray(values.sums(np.zeros(len(weight), np.int64), 1, weight=weight).statistics())
 
 
 def batch_statistics(
@@ -113,11 +117,20 @@ def batch_statistics(
     *,
     beta: float,
     directions: FeatureDirections | None,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Any, FloatArray]:
     """Statistics of each batch, and its number of rows.
 
-    Batches are read one after the other, so that the sums of few batches exist at a time.
+    Batches are read one after the other, so that the sums of few batches exist at a time. Without
+    values of features, logits on a device are summed there, and the statistics are a tensor;
+    ``codes`` may be there, too.
     """
+    width = logits.shape[1] + len(HISTOGRAM_EDGES)
+    if on_device(logits) and directions is None and n_batches * width <= _DEVICE_SUMS:
+        of_rows = None if n_batches == 1 else as_codes(codes, logits.device)
+        groups = RowGroups(len(logits), logits.device, of_rows, n_batches)
+        n = np.diff(groups.starts).astype(np.float64)
+        return BatchSums.on_device(logits, beta, groups).statistics(), n
+    codes = host_array(codes)
     order = None if n_batches == 1 else np.argsort(codes, kind="stable")
     counts = np.bincount(codes, minlength=n_batches)
     starts = np.concatenate([[0], np.cumsum(counts)])

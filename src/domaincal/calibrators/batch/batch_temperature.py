@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from domaincal._tensors import convert_like
+from domaincal._tensors import convert_like, namespace
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import (
     check_finite_features,
@@ -20,7 +20,7 @@ from domaincal._validation import (
     non_finite_logits_error,
 )
 from domaincal._warnings import warn_caller
-from domaincal.calibrators.base import Calibrator, logits_argument
+from domaincal.calibrators.base import Calibrator, logits_argument, repeated_rows
 from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
 from domaincal.calibrators.batch.batch_map import (
     FAR,
@@ -142,6 +142,7 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
     """
 
     _fits_blocks = True
+    _takes_device_batches = True
 
     batch_map_: BatchMap
     batch_errors_: pd.DataFrame
@@ -183,8 +184,7 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
         array of shape (n,)
         """
         z, values = self._check_and_prepare("predict_temperature_error", logits, features, domains)
-        errors = np.array(np.broadcast_to(values[1], len(z)))
-        result: FloatArray = convert_like(errors, logits_argument(logits))
+        result: FloatArray = convert_like(repeated_rows(values[1], len(z)), logits_argument(logits))
         return result
 
     def _learn(self, rows: TrainingRows) -> None:
@@ -241,10 +241,12 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
             folds=similar_domain_folds(batches.profiles),
         )
 
-    def _batches(self, domains: ArrayLike | None, n_rows: int) -> tuple[IntArray, int]:
+    def _batches(
+        self, domains: ArrayLike | None, n_rows: int, *, keep_device: bool = False
+    ) -> tuple[IntArray, int]:
         if self._single_rows:
             return np.arange(n_rows), n_rows
-        return super()._batches(domains, n_rows)
+        return super()._batches(domains, n_rows, keep_device=keep_device)
 
     def _batch_values(
         self, logits: Array, features: ArrayLike | None, codes: IntArray, n_batches: int
@@ -255,19 +257,19 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
         statistics, n = batch_statistics(
             logits, x, codes, n_batches, beta=1.0 / self.temperature_, directions=directions
         )
-        if not np.isfinite(statistics).all():
+        if not namespace(statistics).isfinite(statistics).all():
             if x is not None:
                 check_finite_features(x)
             raise non_finite_logits_error(logits)
         found = self.batch_predictions(statistics, n)
         return np.exp(found.log_temperature), found.log_error
 
-    def batch_predictions(self, statistics: FloatArray, n: FloatArray) -> BatchPredictions:
+    def batch_predictions(self, statistics: Any, n: FloatArray) -> BatchPredictions:
         """Predictions from the statistics of batches; warns of batches unlike those of the fit.
 
         Parameters
         ----------
-        statistics : array of shape (n_batches, n_statistics)
+        statistics : array or tensor of shape (n_batches, n_statistics)
             :meth:`domaincal.statistics.batch_sums.BatchSums.statistics`.
         n : array of shape (n_batches,)
             Number of rows of each batch.
@@ -324,8 +326,6 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
     ) -> FloatArray:
         return self._batch_values(logits, features, codes, n_batches)[0]
 
-    def _facts(self) -> dict[str, str]:
-        errors = self.batch_errors_.set_index("n_rows")
     def _torch_module(self) -> Any:
         from domaincal.calibrators.batch.batch_module import BatchTemperatures
 
@@ -338,6 +338,8 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
             single_rows=self._single_rows,
         )
 
+    def _facts(self) -> dict[str, str]:
+        errors = self.batch_errors_.set_index("n_rows")
         known = [n for n in (1, 20, 1000) if errors["error"].get(n, np.nan) >= 0]
         shown = ", ".join(f"{errors['error'][n]:.2g} ({n} row{'s' * (n > 1)})" for n in known)
         features = "none" if self.feature_directions_ is None else str(self._n_features)

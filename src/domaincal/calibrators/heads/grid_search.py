@@ -52,17 +52,13 @@ def search_candidates(
     folds, n_folds = assign_folds(problem, max_folds) if folds is None else (folds, folds.max() + 1)
     if n_folds == 1:
         return default, table.assign(n_domains=0, n_rows=0, nll=np.nan, nll_pooled=np.nan)
-    nll = np.empty((len(candidates) + 1, len(problem.targets)))
     row_folds = folds[problem.codes[rows]]
-    for k in range(n_folds):
+    values = np.full((len(candidates) + 1, len(problem.codes)), np.nan)
+    for k, pooled in enumerate(problem.pooled_targets(folds)):
         train, test = rows[row_folds != k], rows[row_folds == k]
-        held_out = folds == k
-        pooled_column = np.full((len(test), 1), problem.pooled_target(held_out))
-        predicted = np.concatenate([predict(k, train, test), pooled_column], axis=1)
-        for c, column in enumerate(predicted.T):
-            values = np.full(len(problem.codes), np.nan)
-            values[test] = column
-            nll[c, held_out] = problem.held_out_nll(values, held_out)
+        values[:-1, test] = predict(k, train, test).T
+        values[-1, test] = pooled
+    nll = np.stack([problem.held_out_nll(of_rows, folds) for of_rows in values])
     return compare_candidates(problem, candidates, nll, len(rows))
 
 

@@ -72,22 +72,22 @@ class GaussianKernel:
     """
 
     def __init__(self, rows: Array, gamma: float) -> None:
-        self._centre = rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
+        self.centre = rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
         root = min(float(np.sqrt(2.0 * gamma)), float(np.finfo(rows.dtype).max))
-        self._root = rows.dtype.type(root)
+        self.root = rows.dtype.type(root)
         y, squares = self._scaled(rows)
-        self._right = np.concatenate([y, np.ones_like(squares), squares], axis=1).T
+        self.right = np.concatenate([y, np.ones_like(squares), squares], axis=1).T
 
     def __call__(self, x: Array) -> Array:
         """Kernel between each given row and each reference row."""
         scaled, squares = self._scaled(x)
-        k = np.concatenate([scaled, squares, np.ones_like(squares)], axis=1) @ self._right
+        k = np.concatenate([scaled, squares, np.ones_like(squares)], axis=1) @ self.right
         np.minimum(k, 0.0, out=k)  # the rounding of large squares could make it positive
         return np.asarray(np.exp(k, out=k))
 
     def _scaled(self, x: Array) -> tuple[Array, Array]:
         with np.errstate(over="ignore"):
-            scaled = (x - self._centre).astype(self._centre.dtype) * self._root
+            scaled = (x - self.centre).astype(self.centre.dtype) * self.root
             squares = -0.5 * np.einsum("ij,ij->i", scaled, scaled)[:, None]
         limit = -np.finfo(squares.dtype).max / 8  # sums of squares and products stay finite
         far = ~(squares[:, 0] > limit)

@@ -73,7 +73,7 @@ def fit_ridge(problem: HeadProblem, alpha: float | None) -> HeadFit:
     intercept, weight = problem.fit_intercept, problem.row_weights()
     folds, n_folds = assign_folds(problem)
     equations = sum_normal_equations(
-        problem.features, problem.codes, part=folds, n_parts=n_folds, weight=weight,
+        problem.features, problem.domain, part=folds, n_parts=n_folds, weight=weight,
         fit_intercept=intercept,
     )  # fmt: skip
     total = _sum(equations)
@@ -148,7 +148,7 @@ def _sum_and_solve(
 
     def sums(*, single: bool) -> list[NormalEquations]:
         return sum_normal_equations(
-            problem.features, problem.codes, part=part, n_parts=n_parts, weight=weight,
+            problem.features, problem.domain, part=part, n_parts=n_parts, weight=weight,
             fit_intercept=problem.fit_intercept, single=single,
         )  # fmt: skip
 
@@ -171,7 +171,8 @@ def _may_converge(problem: HeadProblem, alpha: float) -> bool:
     """
     n_rows, n_features = problem.features.shape
     every = n_rows // (_SAMPLED_PER_FEATURE * n_features)
-    if every < _SMALLEST_STEP:
+    # On a device, the products take less time than a factorisation on the host.
+    if every < _SMALLEST_STEP or reads_on_device(problem.features):
         return True
     some = np.asarray(problem.features[::every], np.float64)
     shift = some.mean(axis=0) if problem.fit_intercept else np.zeros(n_features)
@@ -226,7 +227,7 @@ def _residual(
     problem: HeadProblem, solver: LeastSquares, solution: LinearMap, weight: FloatArray | None
 ) -> FloatArray:
     return sum_residuals(
-        problem.features, problem.codes, solution, problem.targets, centre=solver.centre,
+        problem.features, problem.domain, solution, problem.targets, centre=solver.centre,
         weight=weight,
     )  # fmt: skip
 

@@ -16,8 +16,11 @@ from domaincal._validation import non_finite_features_error
 from domaincal.calibrators.row_sample import (
     check_max_rows,
     draw_rows,
+    equal_sizes,
+    spread_places,
     weighted_rows,
 )
+from domaincal.kernels.device_groups import RowGroups
 from domaincal.statistics.domain_counts import domain_counts
 from domaincal.statistics.domain_means import domain_means
 from domaincal.statistics.normal_equations import LinearMap
@@ -48,11 +51,12 @@ class HeadProblem:
         Whether all domains have the same total weight.
     fit_intercept : bool
     held_out_nll : callable
-        Takes predicted values of all rows (NaN for rows without a prediction) and a mask of
-        domains; returns the mean NLL of each of these domains.
-    pooled_target : callable
-        Takes a mask of domains; returns the target of one temperature fitted to the rows of all
-        other domains.
+        Takes the values of all rows that were predicted without the domains of their own fold (NaN
+        for rows without a prediction), and the fold of each domain; returns the mean NLL of each
+        domain, NaN without a prediction.
+    pooled_targets : callable
+        Takes the fold of each domain; returns, for each fold, the target of one temperature fitted
+        to the rows of all other folds.
     random_state : int
         Seed of subsamples and of landmarks.
     nll_of_maps : callable
@@ -60,7 +64,9 @@ class HeadProblem:
         domain under each map of its fold, and under one temperature, from one pass over the rows.
     select : callable
         Takes row numbers; returns the problem of these rows, in memory. Needed for rows that are
-        read in blocks.
+        read in blocks. On a device, it saves time.
+    groups : RowGroups, optional
+        The rows of each domain, on the device of the features.
     """
 
     features: FeatureMatrix
@@ -69,16 +75,22 @@ class HeadProblem:
     weight: FloatArray | None
     equal_domains: bool
     fit_intercept: bool
-    held_out_nll: Callable[[FloatArray, Array], FloatArray]
-    pooled_target: Callable[[Array], float]
+    held_out_nll: Callable[[FloatArray, IntArray], FloatArray]
+    pooled_targets: Callable[[IntArray], FloatArray]
     random_state: int = 0
     nll_of_maps: Callable[[IntArray, list[list[LinearMap]]], FloatArray] | None = None
     select: Callable[[IntArray], HeadProblem] | None = None
+    groups: RowGroups | None = None
 
     @property
     def streamed(self) -> bool:
         """Whether the rows are read in blocks."""
         return is_row_array(self.codes)
+
+    @property
+    def domain(self) -> IntArray | RowGroups:
+        """Number of the domain of each row, or groups of rows on the device of the features."""
+        return self.codes if self.groups is None else self.groups
 
     @property
     def used(self) -> Array:
@@ -88,6 +100,8 @@ class HeadProblem:
     @cached_property
     def rows_of_domains(self) -> FloatArray:
         """Number of rows of each domain."""
+        if self.groups is not None:
+            return np.diff(self.groups.starts).astype(np.float64)
         return domain_counts(self.codes, len(self.targets))
 
     def n_rows(self) -> int:
@@ -104,8 +118,9 @@ class HeadProblem:
     def profiles(self) -> FloatArray:
         """Mean features of each domain, shape (n_domains, n_features); 0 for unused domains."""
         n_domains = len(self.targets)
-        if self.streamed:
-            means = domain_means(self.features, self.codes, n_domains)
+        if self.streamed or self.groups is not None:
+            weight = None if self.streamed else self.weight
+            means = domain_means(self.features, self.domain, n_domains, weight=weight)
             return np.where(self.used[:, None], means, 0.0)
         return domain_means(
             self.features, self.codes, n_domains, rows=self.all_rows(), weight=self.weight
@@ -120,9 +135,16 @@ class HeadProblem:
     def in_memory(self, max_rows: int) -> tuple[HeadProblem, IntArray]:
         """A problem in memory, and the numbers of the rows of a subsample in it.
 
-        Of rows that are read in blocks, only the subsample is read.
+        Of rows that are read in blocks, only the subsample is read. A subsample of rows on a device
+        is drawn in another way, which takes no pass over them on the host.
         """
-        rows = self.subsample(max_rows)
+        if self.groups is not None and self.weight is None:
+            n_rows = np.diff(self.groups.starts)
+            sizes = equal_sizes(n_rows, self.used, max_rows)
+            places = spread_places(n_rows, sizes, random_state=self.random_state)
+            rows = np.sort(self.groups.rows_at(places))
+        else:
+            rows = self.subsample(max_rows)
         if self.select is None:
             return self, rows
         return self.select(rows), np.arange(len(rows))

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from domaincal._tensors import host_array
 from domaincal._typing import FloatArray, IntArray
 from domaincal._validation import check_random_state
-from domaincal.calibrators.batch.batch_map import FeatureDirections, between_sizes
+from domaincal.calibrators.batch.batch_map import Between, FeatureDirections
 from domaincal.calibrators.batch.batch_rows import (
     batch_statistics,
     domain_rows,
@@ -100,9 +100,10 @@ class AccuracyRegression(AccuracyEstimator):
         statistics, n = batch_statistics(
             data.logits, x, codes, n_batches, beta=self._beta, directions=directions
         )
-        found = [one.predict(statistics) for one in self.regressions_.values()]
+        statistics = host_array(statistics)
+        found = np.stack([one.predict(statistics) for one in self.regressions_.values()])
         sizes = np.array(list(self.regressions_), np.float64)
-        return np.asarray(expit(between_sizes(found, sizes, n)))
+        return np.asarray(expit(Between(sizes, n)(found)))
 
 
 def _domains(data: CalibrationData) -> tuple[IntArray, FloatArray]:
