@@ -7,18 +7,30 @@ import pytest
 from numba import njit
 from scipy.special import softmax
 
-from domaincal.kernels import dispatch, numba_bins, numba_kernels, numba_linear, numpy_kernels
+from domaincal.kernels import (
+    dispatch,
+    numba_bins,
+    numba_lanes,
+    numba_linear,
+    numba_softmax,
+    numba_sums,
+)
 from domaincal.kernels.bins import bin_index
 
 
 @njit
 def _exp2(x):
-    return numba_kernels.exp2(x)
+    return numba_lanes.exp2(x)
+
+
+@njit
+def _log(x):
+    return numba_lanes.log(x)
 
 
 @njit
 def _lane(x):
-    return numba_kernels.lane(x)
+    return numba_lanes.lane(x)
 
 
 @pytest.mark.parametrize(("dtype", "error"), [(np.float32, 2.5e-7), (np.float64, 1e-15)])
@@ -30,6 +42,18 @@ def test_exp2_is_accurate_to_the_precision_of_its_dtype(dtype, error):
     assert 0 < _exp2(dtype(-1e30)) < 1e-37
 
 
+@pytest.mark.parametrize(("dtype", "error"), [(np.float32, 2e-7), (np.float64, 4e-16)])
+def test_log_is_accurate_to_the_precision_of_its_dtype(dtype, error):
+    x = np.concatenate([1 + np.linspace(0, 1, 5_001), np.geomspace(1e-30, 1e30, 5_001)])
+    x = x.astype(dtype)
+    found = np.array([_log(v) for v in x], np.float64)
+    expected = np.log(x.astype(np.float64))
+    np.testing.assert_allclose(found, expected, rtol=error, atol=error)
+    assert _log(dtype(1)) == 0.0
+    assert np.isnan(_log(dtype(np.nan)))
+    assert np.isnan(_log(dtype(np.inf)))
+
+
 def test_every_float16_is_decoded():
     """All 65,536 bit patterns; infinity becomes NaN."""
     halves = np.arange(1 << 16, dtype=np.uint16)
@@ -37,6 +61,12 @@ def test_every_float16_is_decoded():
     expected = halves.view(np.float16).astype(np.float32)
     expected[np.isinf(expected)] = np.nan
     np.testing.assert_array_equal(found, expected)
+
+
+def _softmax(z):
+    out = np.empty_like(z)
+    assert dispatch.softmax(z, np.ones(1), out, compiled=True)
+    return out
 
 
 def _rows(n, n_classes, dtype, seed=0):
@@ -124,12 +154,57 @@ def test_top_label(n_classes, compiled):
     np.testing.assert_array_equal(predicted, z.argmax(axis=1))
 
 
-def test_softmax():
-    z, _, rng = _rows(20, 7, np.float32)
-    out = np.empty(z.shape)
-    beta = rng.uniform(0.1, 2.0, 20)
-    numpy_kernels.softmax(z, beta, out)
-    np.testing.assert_allclose(out, softmax(z * beta[:, None].astype(float), axis=1), rtol=1e-12)
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 7, 63, 64, 201])
+@pytest.mark.parametrize(("dtype", "error"), [(np.float64, 1e-12), (np.float32, 1e-5)])
+@pytest.mark.parametrize("betas", ["shared", "per row"])
+def test_softmax(n_classes, dtype, error, betas, compiled):
+    """The exponents are below 50, and their rounding is an error of the probabilities."""
+    z, _, rng = _rows(300, n_classes, dtype)
+    out = np.full(z.shape, np.nan, dtype)
+    beta = np.array([0.7]) if betas == "shared" else rng.uniform(0.1, 2.0, 300)
+    assert dispatch.softmax(z, beta, out, compiled=compiled)
+    expected = softmax(z.astype(np.float64) * beta[:, None], axis=1)
+    np.testing.assert_allclose(out, expected, rtol=error)
+    if compiled and dtype == np.float32:
+        halves = np.empty_like(out)
+        assert dispatch.softmax(z.astype(np.float16), beta, halves, compiled=True)
+        np.testing.assert_allclose(halves, out, atol=0.05)
+
+
+@pytest.mark.parametrize("n_classes", [10, 100])
+def test_compiled_probabilities_do_not_depend_on_the_position_of_a_row(n_classes):
+    z, _, _ = _rows(300, n_classes, np.float32)
+    whole, alone = np.empty_like(z), np.empty_like(z)
+    dispatch.softmax(z, np.ones(1), whole, compiled=True)
+    for i in range(300):
+        dispatch.softmax(z[i : i + 1], np.ones(1), alone[i : i + 1], compiled=True)
+    np.testing.assert_array_equal(whole, alone)
+
+
+@pytest.mark.parametrize("n_classes", [2, 10, 64, 201])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_softmax_tells_of_a_value_that_is_not_finite(n_classes, dtype, bad, compiled):
+    for column in {0, 1, n_classes // 2, n_classes - 1}:
+        z, _, _ = _rows(5, n_classes, dtype)
+        out = np.empty(z.shape, np.float64 if dtype == np.float64 else np.float32)
+        assert dispatch.softmax(z, np.ones(1), out, compiled=compiled)
+        z[2, column] = bad
+        assert not dispatch.softmax(z, np.ones(1), out, compiled=compiled)
+        assert (dispatch.top_label(z, np.ones(1), compiled=compiled)[1] < n_classes).all()
+
+
+@pytest.mark.parametrize("n_classes", [10, 100])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_softmax_of_a_masked_logit_is_0(n_classes, compiled):
+    z, _, _ = _rows(5, n_classes, np.float32)
+    z[:, 1] = -1e30
+    out = np.empty_like(z)
+    assert dispatch.softmax(z, np.ones(1), out, compiled=compiled)
+    assert (out[:, 1] == 0.0).all()
+    np.testing.assert_allclose(out.sum(axis=1), 1.0, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n_bins", [1, 2, 7, 10, 15, 20, 100])
@@ -168,6 +243,7 @@ def test_read_only_arrays_do_not_compile_a_second_version():
         found.append((
             dispatch.temperature_sums(z, y, np.ones(1), weight=w, compiled=True),
             *dispatch.top_label(z, np.ones(1), compiled=True),
+            _softmax(z),
             dispatch.bin_sums(confidence, hit, edges, weight=w, compiled=True),
             dispatch.residual_sum(z, w, w, coef=coef, intercept=0.0, centre=coef),
         ))  # fmt: skip
@@ -175,8 +251,8 @@ def test_read_only_arrays_do_not_compile_a_second_version():
         dispatch.shift_rows(z, coef, y, w, out=np.empty((100, 80), np.float32), moments=moments)
         found[-1] += (moments,)
         kernels = (
-            numba_kernels.wide_sums, numba_kernels.top_label, numba_bins.add_to_bins,
-            numba_linear.shift_rows, numba_linear.add_residuals,
+            numba_sums.wide_sums, numba_softmax.wide_top_label, numba_softmax.wide_softmax,
+            numba_bins.add_to_bins, numba_linear.shift_rows, numba_linear.add_residuals,
         )  # fmt: skip
         known.append([len(kernel.signatures) for kernel in kernels])
     assert known[0] == known[1]

@@ -44,11 +44,11 @@ def probabilities_at(z: Array, beta: FloatArray) -> Array:
             raise non_finite_logits_error(z)
         return probabilities  # type: ignore[no-any-return]  # a tensor
     out = np.empty(z.shape, probability_dtype(z))
+    compiled = dispatch.use_compiled(z.size)
 
     def fill(block: slice) -> bool:
-        numpy_kernels.softmax(z[block], beta if beta.size == 1 else beta[block], out[block])
-        # A logit of -inf gives a finite probability of 0, but is an error like all others.
-        return bool(np.isfinite(out[block]).all() and np.isfinite(z[block].min()))
+        block_beta = beta if beta.size == 1 else beta[block]
+        return dispatch.softmax(z[block], block_beta, out[block], compiled=compiled)
 
     with Workers() as workers:
         finite = all([*workers.map(fill, logit_blocks(z))])

@@ -35,10 +35,23 @@ def use_compiled(n_elements: int) -> bool:
     return not getattr(numba.config, "DISABLE_JIT", False)
 
 
-def _compiled() -> ModuleType:
-    from domaincal.kernels import numba_kernels
+def _compiled_sums() -> ModuleType:
+    from domaincal.kernels import numba_sums
 
-    return numba_kernels
+    return numba_sums
+
+
+def _compiled_softmax() -> ModuleType:
+    from domaincal.kernels import numba_softmax
+
+    return numba_softmax
+
+
+def _is_wide(n_classes: int) -> bool:
+    """Whether compiled kernels hold the classes of one row in lanes, not one class of rows."""
+    from domaincal.kernels.numba_lanes import WIDE_FROM
+
+    return n_classes >= WIDE_FROM
 
 
 def _compiled_bins() -> ModuleType:
@@ -98,8 +111,8 @@ def temperature_sums(
     if not compiled:
         return numpy_kernels.temperature_sums(logits, y, beta, w, g, n_domains)
     z, lane = _stored(logits)
-    kernels = _compiled()
-    kernel = kernels.wide_sums if z.shape[1] >= kernels.WIDE_FROM else kernels.narrow_sums
+    kernels = _compiled_sums()
+    kernel = kernels.wide_sums if _is_wide(z.shape[1]) else kernels.narrow_sums
     out = np.zeros((n_domains, 6))
     z, y, w, g = map(read_only, (z, y, w, g))
     kernel(z, y, beta, (beta * _LOG2_E).astype(lane), w, g, offset, every, out)
@@ -111,8 +124,8 @@ def sampled_rows(start: int, stop: int, *, n_classes: int, every: int) -> IntArr
 
     For rows that are not in memory: only these need to be read.
     """
-    kernels = _compiled()
-    run = kernels.RUN_ROWS if n_classes >= kernels.WIDE_FROM else kernels.TILE_ROWS
+    kernels = _compiled_sums()
+    run = kernels.RUN_ROWS if _is_wide(n_classes) else kernels.TILE_ROWS
     rows = np.arange(start, stop)
     return np.asarray(rows[(rows // run) % every == 0])
 
@@ -124,10 +137,28 @@ def top_label(
     if not compiled:
         return numpy_kernels.top_label(logits, beta)
     z, lane = _stored(logits)
+    kernels = _compiled_softmax()
+    kernel = kernels.wide_top_label if _is_wide(z.shape[1]) else kernels.narrow_top_label
     confidence = np.empty(len(z))
     predicted = np.empty(len(z), np.int64)
-    _compiled().top_label(read_only(z), (beta * _LOG2_E).astype(lane), confidence, predicted)
+    kernel(read_only(z), (beta * _LOG2_E).astype(lane), confidence, predicted)
     return confidence, predicted
+
+
+def softmax(logits: Array, beta: FloatArray, out: Array, *, compiled: bool = False) -> bool:
+    """Write ``softmax(beta * logits)`` of each row to ``out``; return whether all is finite.
+
+    ``beta`` has shape (n,) or (1,). The compiled kernels need an ``out`` of their lanes: float32
+    for logits of up to 32 bits, otherwise float64.
+    """
+    if not compiled:
+        numpy_kernels.softmax(logits, beta, out)
+        # A logit of -inf gives a finite probability of 0, but is an error like all others.
+        return bool(np.isfinite(out).all() and np.isfinite(logits.min()))
+    z, lane = _stored(logits)
+    kernels = _compiled_softmax()
+    kernel = kernels.wide_softmax if _is_wide(z.shape[1]) else kernels.narrow_softmax
+    return bool(kernel(read_only(z), (beta * _LOG2_E).astype(lane), out))
 
 
 def predicted_classes(logits: Array) -> IntArray:

@@ -9,13 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from domaincal.kernels.numba_jit import jit
-from domaincal.kernels.numba_kernels import lane
-
-# LLVM vectorises sums only if it may reorder them; NaN and infinity are preserved.
-_FAST = {"reassoc", "contract", "nsz"}
+from domaincal.kernels.numba_lanes import FAST, lane
 
 
-@jit(fastmath=_FAST)
+@jit(fastmath=FAST)
 def shift_rows(x, near, domain, weight, out, moments):  # type: ignore[no-untyped-def]
     """Write ``sqrt(w) (x - near)`` to ``out``, in float32; add ``w (x - near)`` to ``moments``.
 
@@ -34,7 +31,7 @@ def shift_rows(x, near, domain, weight, out, moments):  # type: ignore[no-untype
             total[j] += w * d
 
 
-@jit(fastmath=_FAST)
+@jit(fastmath=FAST)
 def add_residuals(x, target, weight, coef, intercept, centre, out):  # type: ignore[no-untyped-def]
     """Add ``w (t - (x - centre)'coef - intercept) (x - centre)`` of each row to ``out``.
 
