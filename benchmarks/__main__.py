@@ -21,12 +21,14 @@ from benchmarks.problems import (
     FILES,
     MONITOR,
     MULTI_DOMAIN,
+    PREDICTIONS,
     TEMPERATURE,
     Problem,
 )
 
 LIBRARIES = {
     "TEMPERATURE": ("plain_numpy", "ours", "scikit_learn", "probmetrics_", "netcal_"),
+    "PREDICTIONS": ("plain_numpy", "ours"),
     "MULTI_DOMAIN": ("ours", "scikit_learn"),
     "ABLATION": ("ours",),
     "ESTIMATE": ("plain_numpy", "ours"),
@@ -49,7 +51,8 @@ def main() -> None:
     console.print(f"{platform.processor() or platform.machine()}, {threads} threads, ", end="")
     console.print(", ".join(f"{package} {version(package)}" for package in PACKAGES))
     kinds = {
-        "TEMPERATURE": TEMPERATURE, "MULTI_DOMAIN": MULTI_DOMAIN, "ABLATION": ABLATION,
+        "TEMPERATURE": TEMPERATURE, "PREDICTIONS": PREDICTIONS, "MULTI_DOMAIN": MULTI_DOMAIN,
+        "ABLATION": ABLATION,
         "ESTIMATE": ESTIMATE, "MONITOR": MONITOR, "BINNING": BINNING, "FILES": FILES,
         "APPENDS": APPENDS,
     }  # fmt: skip
@@ -70,6 +73,8 @@ def _table(kind: str, problem: Problem, environment: dict[str, str]) -> Table:
         }
     if kind == "TEMPERATURE":
         return _temperature_table(problem, data, results)
+    if kind == "PREDICTIONS":
+        return _predictions_table(problem, results)
     if kind == "ABLATION":
         return _ablation_table(problem, results)
     if kind == "ESTIMATE":
@@ -86,6 +91,14 @@ def _table(kind: str, problem: Problem, environment: dict[str, str]) -> Table:
         table.add_row(
             entry, _seconds(r), f"{r['seconds'] / ours:.1f}", _bytes(r), f"{r['value']:.10g}"
         )
+    return table
+
+
+def _predictions_table(problem: Problem, results: dict) -> Table:
+    table = _new_table(problem.name, "milliseconds", "times read and write", "extra memory")
+    plain = results["read and write"]["seconds"]
+    for entry, r in results.items():
+        table.add_row(entry, f"{1e3 * r['seconds']:.1f}", f"{r['seconds'] / plain:.1f}", _bytes(r))
     return table
 
 

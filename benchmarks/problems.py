@@ -79,6 +79,7 @@ TEMPERATURE = [
     Problem("1,000,000 x 10", temperature_rows(1_000_000, 10)),
     Problem("2,000 x 10", temperature_rows(2_000, 10), repeats=50),
 ]
+PREDICTIONS = TEMPERATURE[:3]
 MULTI_DOMAIN = [Problem("MD-TS, 31 x 5,000 x 200, 2048 features", domain_rows(2048), repeats=1)]
 ABLATION = [
     Problem("heads and score maps, 31 x 5,000 x 200, 512 features", domain_rows(512), repeats=1)

@@ -60,6 +60,23 @@ def _estimate() -> tuple:
 
 ESTIMATE = {"domaincal": _estimate()}
 TEMPERATURE = {"domaincal": temperature}
+
+
+def _fitted(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Fit the calibrators before the clock starts."""
+    _CALIBRATORS.append(dc.TemperatureScaling().fit(data["logits"], data["labels"]))
+    return data
+
+
+_CALIBRATORS: list[dc.TemperatureScaling] = []
+PREDICTIONS = {
+    "predict_proba": (
+        _fitted, lambda data: float(_CALIBRATORS[0].predict_proba(data["logits"])[0, 0])
+    ),
+    "predict_confidence": (
+        _fitted, lambda data: float(_CALIBRATORS[0].predict_confidence(data["logits"])[0])
+    ),
+}  # fmt: skip
 MULTI_DOMAIN = {
     name: partial(multi_domain, calibrator=calibrator)
     for name, calibrator in {

@@ -4,6 +4,7 @@ import tempfile
 from itertools import pairwise
 
 import numpy as np
+from scipy.special import softmax
 
 
 def plain_pass(data: dict[str, np.ndarray]) -> float:
@@ -21,6 +22,25 @@ def plain_pass_in_blocks(data: dict[str, np.ndarray]) -> float:
 def plain_pass_with_features(data: dict[str, np.ndarray]) -> float:
     data["features"].sum()
     return plain_pass(data)
+
+
+def _with_room(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {**data, "room": np.zeros_like(data["logits"])}
+
+
+def read_and_write(data: dict[str, np.ndarray]) -> float:
+    """Read the logits, and write as many numbers to memory that has been written to before."""
+    rows = slice(len(data["logits"]))  # those of the warm-up are fewer
+    np.copyto(data["room"][rows], data["logits"])
+    return float("nan")
+
+
+def probabilities(data: dict[str, np.ndarray]) -> float:
+    return float(softmax(data["logits"], axis=1)[0, 0])
+
+
+def confidences(data: dict[str, np.ndarray]) -> float:
+    return float(softmax(data["logits"], axis=1).max(axis=1)[0])
 
 
 def mask_for_each_bin(data: dict[str, np.ndarray]) -> float:
@@ -43,6 +63,11 @@ def digitize(data: dict[str, np.ndarray]) -> float:
 
 
 TEMPERATURE = {"plain pass": plain_pass}
+PREDICTIONS = {
+    "read and write": (_with_room, read_and_write),
+    "scipy.special.softmax": probabilities,
+    "its maximum": confidences,
+}
 ESTIMATE = {"plain pass": plain_pass_with_features}
 MULTI_DOMAIN = {}
 MONITOR = {"plain pass": plain_pass_in_blocks}
