@@ -16,11 +16,11 @@ test: lint types layers tests bare
 $(VENV)/.installed: pyproject.toml constraints.txt
 	sh tools/make_venv.sh $(PYTHON) $(VENV)
 	$(BIN)/python -m pip install $(PIP_OPTIONS) 'torch==2.13.0'
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet,zarr,dask,plots,report,corruptions,torch]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet,zarr,dask,plots,report,corruptions,torch,onnx]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet,zarr,dask,plots,report,corruptions,torch,bench]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet,zarr,dask,plots,report,corruptions,torch,onnx,bench]'
 	touch $@
 
 .venv-bare/.installed: pyproject.toml constraints.txt
