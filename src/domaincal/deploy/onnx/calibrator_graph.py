@@ -39,8 +39,38 @@ class Port:
     is_optional: bool = False
 
     def __str__(self) -> str:
-        shape = ", ".join(map(str, self.shape)) + ("," if len(self.shape) == 1 else "")
-        return f"{self.dtype} ({shape}){', optional' if self.is_optional else ''}"
+        return f"{self.dtype} {shown(self.shape)}{', optional' if self.is_optional else ''}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Tensor of logits or features.
+
+    Attributes
+    ----------
+    name : str
+    dtype : str
+    n_columns : int
+        Number of columns that the calibrator needs.
+    rows : str
+        Name of the number of rows.
+    is_checked : bool
+        Whether the tensor is known to have this number of columns.
+    """
+
+    name: str
+    dtype: DType
+    n_columns: int
+    rows: str = "n"
+    is_checked: bool = True
+
+    def tensor(self, graph: Graph, dtype: DType) -> Tensor:
+        """Tensor in a graph, converted to a dtype."""
+        found = Tensor(graph, self.name, self.dtype).cast(dtype)
+        if self.is_checked:
+            return found
+        # Other numbers of columns could be broadcast; here they are an error when the graph runs.
+        return graph.op("Reshape", found, np.array([0, self.n_columns]))
 
 
 @dataclass(frozen=True)
@@ -66,13 +96,13 @@ class CalibratorGraph:
         cls,
         plan: GraphPlan,
         opset: int,
-        logits: tuple[str, DType],
-        features: tuple[str, DType] | None,
+        logits: Source,
+        features: Source | None,
         *,
         prefix: str = "",
         internal: str = "",
     ) -> CalibratorGraph:
-        """Nodes for logits and features of these names and dtypes.
+        """Nodes for the given logits and features.
 
         ``prefix`` begins the names of other inputs and of outputs, ``internal`` those of results.
         """
@@ -80,20 +110,21 @@ class CalibratorGraph:
         domains = None
         if plan.domains is not None:
             is_optional = plan.domains == "batches"
-            n = "n_or_1" if is_optional else "n"
+            n = f"{logits.rows}_or_1" if is_optional else logits.rows
             domains = Port(f"{prefix}domains", "int64", (n,), is_optional)
         n_classes = int(plan.calibrator.n_classes_)
-        z = Tensor(graph, *logits)
         rows = GraphRows(
-            z if z.dtype == "float64" else z.cast("float32"),
-            None if features is None else Tensor(graph, *features).cast("float64"),
+            logits.tensor(graph, "float64" if logits.dtype == "float64" else "float32"),
+            None if features is None else features.tensor(graph, "float64"),
             None if domains is None else Tensor(graph, domains.name, domains.dtype),
             n_classes,
         )
         found = plan.build(rows)
         shapes: dict[str, tuple[int | str, ...]] = {
-            "probabilities": ("n", n_classes), "confidence": ("n",), "temperature": ("n",)
-        }  # fmt: skip
+            "probabilities": (logits.rows, n_classes),
+            "confidence": (logits.rows,),
+            "temperature": (logits.rows,),
+        }
         outputs = []
         for name, shape in shapes.items():
             value = getattr(found, name)
@@ -133,6 +164,17 @@ class CalibratorGraph:
             for name, value in facts.items()
             if value is not None
         }
+
+
+def shown(shape: tuple[int | str, ...]) -> str:
+    """Text of a shape.
+
+    Examples
+    --------
+    >>> shown(("n", 10)), shown(("n",))
+    ('(n, 10)', '(n,)')
+    """
+    return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
 
 
 def port_info(onnx: Any, port: Port) -> Any:

@@ -15,6 +15,7 @@ from domaincal._version import __version__
 from domaincal.deploy.onnx.calibrator_graph import (
     CalibratorGraph,
     Port,
+    Source,
     port_info,
     require_opset,
 )
@@ -103,11 +104,11 @@ def export_onnx(
     check_option(dtype, "dtype", INPUT_TYPES)
     require_onnx_suffix(path)
     plan = plan_of_fitted(calibrator)
-    inputs = [Port("logits", dtype, ("n", int(plan.calibrator.n_classes_)))]
+    logits, features = Source("logits", dtype, int(plan.calibrator.n_classes_)), None
     if plan.n_features is not None:
-        inputs.append(Port("features", dtype, ("n", plan.n_features)))
-    logits, features = [(port.name, port.dtype) for port in inputs] + [None] * (2 - len(inputs))
-    assert logits is not None
+        features = Source("features", dtype, plan.n_features)
+    given = [logits] if features is None else [logits, features]
+    inputs = [Port(one.name, one.dtype, (one.rows, one.n_columns)) for one in given]
     built = CalibratorGraph.build(plan, opset, logits, features)
     require_opset(onnx, built, named="opset is", cure=f"leave it out, which means {OPSET}")
     if built.domains is not None:
@@ -121,8 +122,12 @@ def export_onnx(
         producer_name="domaincal", producer_version=__version__,
     )  # fmt: skip
     set_metadata(model, built.metadata())
-    write_model(onnx, model, path)
-    return described(built, inputs)
+    onnx.checker.check_model(model, full_check=True)
+    write_model(model, path)
+    return OnnxExport(
+        plan.method, {port.name: str(port) for port in inputs},
+        {port.name: str(port) for port in built.outputs}, len(built.graph.nodes),
+    )  # fmt: skip
 
 
 def plan_of_fitted(calibrator: Any) -> GraphPlan:
@@ -136,13 +141,3 @@ def require_onnx_suffix(path: str | os.PathLike[str]) -> None:
     """Raise InputError for an output with another suffix."""
     if Path(path).suffix != ".onnx":
         raise InputError(f"{path} must end in .onnx; choose such a name.")
-
-
-def described(built: CalibratorGraph, inputs: list[Port]) -> OnnxExport:
-    """Summary of what was written."""
-    return OnnxExport(
-        built.plan.method,
-        {port.name: str(port) for port in inputs},
-        {port.name: str(port) for port in built.outputs},
-        len(built.graph.nodes),
-    )

@@ -28,9 +28,12 @@ def value_info(onnx: Any, name: str, dtype: DType, shape: Iterable[int | str] | 
     return onnx.helper.make_tensor_value_info(name, _TYPES[dtype], shape)
 
 
-def dtype_of(value: Any) -> str:
-    """Dtype of an input, output or result; "unknown" for others than those of floats."""
-    return str(_DTYPES.get(value.type.tensor_type.elem_type, "unknown"))
+def dtype_of(onnx: Any, value: Any) -> str:
+    """Dtype of an input, output or result, or its kind if it is no tensor."""
+    if value.type.WhichOneof("value") != "tensor_type":
+        return str(value.type.WhichOneof("value")).removesuffix("_type")
+    number = value.type.tensor_type.elem_type
+    return str(_DTYPES.get(number) or onnx.TensorProto.DataType.Name(number).lower())
 
 
 def node_protos(onnx: Any, graph: Graph) -> list[Any]:
@@ -53,15 +56,19 @@ def set_metadata(model: Any, metadata: Mapping[str, str]) -> None:
         entry.key, entry.value = key, value
 
 
-def write_model(onnx: Any, model: Any, path: str | os.PathLike[str]) -> None:
-    """Check a model and write it atomically."""
+def require_size(model: Any, path: str | os.PathLike[str]) -> None:
+    """Raise InputError for a model that does not fit into one file."""
     size = model.ByteSize()
     if size > LARGEST_FILE:
         raise InputError(
-            f"{path} would have {size / 2**30:.1f} GiB, but an .onnx file has at most 2 GiB; "
-            "export the calibrator to a file of its own, and run it after the classifier."
+            f"{path} has {size / 2**30:.1f} GiB, but one .onnx file has at most 2 GiB; export the "
+            "calibrator to a file of its own, and run it after the classifier."
         )
-    onnx.checker.check_model(model, full_check=True)
+
+
+def write_model(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a model atomically."""
+    require_size(model, path)
     content = model.SerializeToString(deterministic=True)
     with atomic_file(path) as file:
         file.write(content)
