@@ -3,13 +3,14 @@
 Prints a Markdown table of the largest difference of a calibrated probability from the predictions
 in Python, over 20,000 random rows of 20 domains and the hard rows of the tests (equal and huge
 logits, far features, batches of one row). The calibrators and their training rows are those of the
-tests. ``--device cuda`` runs the torch modules on a GPU. ``--large`` adds a kernel head of so many
+tests. Results of ONNX graphs are those of onnxruntime on the CPU. ``--device cuda`` runs the torch modules on a GPU. ``--large`` adds a kernel head of so many
 float32 rows that Python computes it in float32.
 """
 
 import argparse
 import functools
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +61,37 @@ def torch_module(calibrator: Any, data: dc.CalibrationData, device: str, dtype: 
     return found, calibrator.predict_proba(logits, features=features, domains=data.domains)
 
 
-TARGETS: dict[str, Target] = {"torch float64": torch_float64, "torch float32": torch_float32}
+def onnx_float32(calibrator: Any, data: dc.CalibrationData, device: str) -> Any:
+    return onnx_graph(calibrator, data, "float32")
+
+
+def onnx_float16(calibrator: Any, data: dc.CalibrationData, device: str) -> Any:
+    return onnx_graph(calibrator, data, "float16")
+
+
+def onnx_graph(calibrator: Any, data: dc.CalibrationData, dtype: str) -> Any:
+    """Probabilities of the ONNX graph, and of Python for the same rounded inputs."""
+    from onnx_sessions import predict, session
+
+    from domaincal.deploy import export_onnx
+
+    given = {
+        "logits": data.logits.astype(dtype),
+        "features": data.features.astype(dtype),
+        "domains": data.domains,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        export_onnx(calibrator, f"{folder}/c.onnx", dtype=dtype)
+        found = predict(session(f"{folder}/c.onnx"), **given).probabilities
+    return found, calibrator.predict_proba(**given)
+
+
+TARGETS: dict[str, Target] = {
+    "torch float64": torch_float64,
+    "torch float32": torch_float32,
+    "onnx float32": onnx_float32,
+    "onnx float16": onnx_float16,
+}
 
 
 def main() -> None:

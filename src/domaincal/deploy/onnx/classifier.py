@@ -161,9 +161,10 @@ class Classifier:
 
     def _choices(self, n_columns: int) -> str:
         """Tensors that have this number of columns, or the outputs if there are none."""
+        constants = {one.name for one in self.model.graph.initializer}
         fitting = [
             name for name, value in self.known.items()
-            if dtype_of(self.onnx, value) in _FLOATS and name in self.results()
+            if dtype_of(self.onnx, value) in _FLOATS and name not in constants
             and (shape_of(value) or ())[1:] == (n_columns,)
         ]  # fmt: skip
         if fitting:
@@ -189,7 +190,7 @@ def _known_types(onnx: Any, model: Any) -> dict[str, Any]:
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     except Exception:  # such as an operator that is used wrongly: types of results stay unknown
         graph = model.graph
-    return {one.name: one for one in (*graph.value_info, *graph.input, *graph.output)}
+    return {one.name: one for one in (*graph.output, *graph.value_info, *graph.input)}
 
 
 def _differs(found: int | str, n_columns: int) -> bool:
