@@ -74,6 +74,7 @@ demo: $(VENV)/.installed
 docs: $(VENV)/.installed
 	$(BIN)/python tools/console_docs.py docs/command-line.md --write
 	$(BIN)/python tools/console_docs.py docs/monitor.md --write
+	$(BIN)/python tools/console_docs.py docs/onnx.md --write
 	$(BIN)/python tools/console_docs.py docs/report.md --write
 	$(BIN)/python tools/console_docs.py docs/sites.md --write
 	$(BIN)/python tools/console_docs.py docs/experiments.md --write

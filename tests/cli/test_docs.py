@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
         "docs/command-line.md",
         "docs/experiments.md",
         "docs/monitor.md",
+        "docs/onnx.md",
         "docs/report.md",
         "docs/sites.md",
     ],
