@@ -23,6 +23,7 @@ METHODS = {
     "md-ts": dc.MultiDomainTemperatureScaling,
     "isotonic": dc.IsotonicCalibration,
     "batch": dc.BatchTemperatureScaling,
+    "krr": lambda: dc.MultiDomainTemperatureScaling("krr", fit_intercept=True, max_rows=240),
     "shift-weighted": dc.ShiftWeightedScaling,
 }
 
@@ -107,6 +108,20 @@ def test_a_constant_added_to_float64_logits_changes_nothing(fitted, tmp_path):
     rows = rows_of_classifier("float64")
     found = predict(session(tmp_path / "both.onnx"), x=rows["x"]).probabilities
     np.testing.assert_allclose(found, fitted("ts").predict_proba(rows["logits"]), atol=1e-6)
+
+
+def test_features_that_cannot_be_squared_are_far_from_all_rows(fitted, tmp_path):
+    write_classifier(tmp_path / "classifier.onnx", dtype="float64")
+    calibrator = fitted("krr")
+    attach_onnx(
+        calibrator, tmp_path / "classifier.onnx", tmp_path / "both.onnx", logits="logits",
+        features="features",
+    )  # fmt: skip
+    x = rows_of_classifier("float64", n=20)["x"] * np.logspace(0, 305, 20)[:, None]
+    both = session(tmp_path / "both.onnx")
+    z, features = both.run(["logits", "features"], {"x": x})
+    wanted = calibrator.predict_temperature(z, features=features)
+    np.testing.assert_allclose(predict(both, x=x).temperature, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("opset", [13, 15, 18, 20, 22])
@@ -199,6 +214,10 @@ BAD = {
         "TemperatureScaling uses no features; leave out features='features'"),
     "fixed batch": ({"rows": 1}, {"logits": "logits"},
         r"has a fixed batch: the tensor 'logits' has the shape \(1, 5\); export .*dynamic"),
+    "fixed inputs": ({"rows": 1, "domains": ("mine",), "outputs": (), "extra": (
+        custom("Head", "z", "features"),
+        helper.make_tensor_value_info("z", TensorProto.FLOAT, [None, 5]))}, {},
+        r"has a fixed batch: the input 'x' has the shape \(1, 16\); export .*dynamic"),
     "other classes": ({}, {"logits": "features"},
         r"the shape \(batch, 16\), but the calibrator was fitted with 5 classes; name .*or fit"),
     "labels": ({"extra": ARGMAX}, {"logits": "label"},

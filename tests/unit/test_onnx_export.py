@@ -145,6 +145,21 @@ def test_the_inputs_are_those_that_the_method_uses(tmp_path):
         assert len(graph.node) == written.n_nodes
 
 
+def test_codes_that_are_not_known_get_the_pooled_temperature(tmp_path):
+    data = training_rows()
+    names = np.array([-7, 3, 10, 4, 100, 5000, 2**40, 11])[data.domains]
+    model = dc.DomainTemperatureScaling().fit(
+        dc.CalibrationData(data.logits, data.labels, domains=names)
+    )
+    export_onnx(model, tmp_path / "c.onnx")
+    codes = np.r_[names[::50], -(2**63), -8, -6, 0, 5, 99, 2**40 - 1, 2**40 + 1, 2**63 - 1]
+    logits = data.logits[: len(codes)]
+    found = predict(session(tmp_path / "c.onnx"), logits=logits, domains=codes).temperature
+    wanted = model.predict_temperature(logits, domains=codes)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert (found[-9:] == np.float32(model.temperature_)).all()
+
+
 @pytest.mark.parametrize("name", BATCHES)
 def test_without_domains_all_rows_are_one_batch(name, opened):
     inputs = rows_of(hard_rows(), which=slice(100))

@@ -50,16 +50,14 @@ def _shares(q: Tensor, weight: Tensor, batches: Batches, *, n_domains: int, n_st
     start = total * 0.0 + np.full((1, n_domains), 1.0 / n_domains)
     prior = PRIOR_ROWS / n_domains
 
-    def step(shares: Tensor, active: Tensor) -> tuple[list[Tensor], Tensor]:
+    def step(shares: Tensor) -> tuple[list[Tensor], Tensor]:
         factor = weight / (q * shares.gather(batches.number)).sum()
         new = (shares * batches.sums(factor * q) + prior) / total
-        change = (new - shares).abs().top()
-        kept = graph.where(active, new, shares)  # a batch stops by itself
-        still = active & (change > TOLERANCE)
-        return [kept, still], still.cast("int64").top(0).cast("bool").squeeze().squeeze(0)
+        # In Python, a batch that has converged stays: it would change by less than the tolerance.
+        changes = ((new - shares).abs() > TOLERANCE).cast("int64")
+        return [new], changes.top(0).top(1).cast("bool").squeeze().squeeze(0)
 
-    active = total > 0.0
-    return graph.loop(n_steps, step, [start, active])[0]
+    return graph.loop(n_steps, step, [start])[0]
 
 
 def _table_temperatures(shares: Tensor, table: SlopeTable) -> Tensor:
