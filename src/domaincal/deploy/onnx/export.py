@@ -23,7 +23,7 @@ from domaincal.deploy.onnx.plans import GraphPlan, plan_graph
 from domaincal.deploy.onnx.protobuf import require_onnx, set_metadata, write_model
 from domaincal.errors import InputError
 
-#: Version of the operators and of the format: onnxruntime 1.12 and later read them.
+#: Version of the operators and of the format: tried in onnxruntime 1.15 and later.
 OPSET, IR_VERSION = 17, 8
 InputType = Literal["float32", "float16"]
 INPUT_TYPES = ("float32", "float16")

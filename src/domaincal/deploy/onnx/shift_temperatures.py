@@ -66,9 +66,10 @@ def _table_temperatures(shares: Tensor, table: SlopeTable) -> Tensor:
     last = len(grid) - 1
     slopes = shares @ table.slopes.T
     # The interval that ends at the first slope that is not negative.
-    rising = (slopes >= 0.0).cast("int64")
-    first = graph.op("ArgMax", rising, axis=1, keepdims=1)
-    right = graph.where(rising.top() > 0, first, last).clip(1, last)
+    # Not integers, of which onnxruntime 1.16 has no ArgMax.
+    rising = (slopes >= 0.0).cast("float32")
+    first = graph.op("ArgMax", rising, axis=1, keepdims=1, dtype="int64")
+    right = graph.where(rising.top() > 0.0, first, last).clip(1, last)
     left_node = (right - 2).clip(0, last - 3)
     cubic = slopes.gather_columns(left_node + np.arange(4)[None, :]) @ CUBIC
     a, b, c, d = (cubic.columns(k, k + 1) for k in range(4))
