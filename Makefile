@@ -16,11 +16,11 @@ test: lint types layers tests bare
 $(VENV)/.installed: pyproject.toml constraints.txt
 	sh tools/make_venv.sh $(PYTHON) $(VENV)
 	$(BIN)/python -m pip install $(PIP_OPTIONS) 'torch==2.13.0'
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet,zarr,dask,plots,report,corruptions,torch]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet,zarr,dask,plots,report,corruptions,torch,onnx]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet,zarr,dask,plots,report,corruptions,torch,bench]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,parquet,zarr,dask,plots,report,corruptions,torch,onnx,bench]'
 	touch $@
 
 .venv-bare/.installed: pyproject.toml constraints.txt
@@ -74,6 +74,7 @@ demo: $(VENV)/.installed
 docs: $(VENV)/.installed
 	$(BIN)/python tools/console_docs.py docs/command-line.md --write
 	$(BIN)/python tools/console_docs.py docs/monitor.md --write
+	$(BIN)/python tools/console_docs.py docs/onnx.md --write
 	$(BIN)/python tools/console_docs.py docs/report.md --write
 	$(BIN)/python tools/console_docs.py docs/sites.md --write
 	$(BIN)/python tools/console_docs.py docs/experiments.md --write

@@ -3,13 +3,15 @@
 Prints a Markdown table of the largest difference of a calibrated probability from the predictions
 in Python, over 20,000 random rows of 20 domains and the hard rows of the tests (equal and huge
 logits, far features, batches of one row). The calibrators and their training rows are those of the
-tests. ``--device cuda`` runs the torch modules on a GPU. ``--large`` adds a kernel head of so many
-float32 rows that Python computes it in float32.
+tests. ``--device cuda`` runs the torch modules on a GPU; ONNX graphs run in onnxruntime on the CPU.
+``--large`` adds a kernel head of so many float32 rows that Python computes it in float32.
+``--sizes`` adds the number of nodes and the size of each ONNX graph.
 """
 
 import argparse
 import functools
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +62,45 @@ def torch_module(calibrator: Any, data: dc.CalibrationData, device: str, dtype: 
     return found, calibrator.predict_proba(logits, features=features, domains=data.domains)
 
 
-TARGETS: dict[str, Target] = {"torch float64": torch_float64, "torch float32": torch_float32}
+def onnx_float32(calibrator: Any, data: dc.CalibrationData, device: str) -> Any:
+    return onnx_graph(calibrator, data, "float32")
+
+
+def onnx_float16(calibrator: Any, data: dc.CalibrationData, device: str) -> Any:
+    return onnx_graph(calibrator, data, "float16")
+
+
+def onnx_graph(calibrator: Any, data: dc.CalibrationData, dtype: str) -> Any:
+    """Probabilities of the ONNX graph, and of Python for the same rounded inputs."""
+    from domaincal.deploy import export_onnx
+    from onnx_sessions import predict, session
+
+    given = {
+        "logits": data.logits.astype(dtype),
+        "features": data.features.astype(dtype),
+        "domains": data.domains,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        export_onnx(calibrator, f"{folder}/c.onnx", dtype=dtype)
+        found = predict(session(f"{folder}/c.onnx"), **given).probabilities
+    return found, calibrator.predict_proba(**given)
+
+
+def graph_size(calibrator: Any) -> list[str]:
+    """Number of nodes and kB of the ONNX graph."""
+    from domaincal.deploy import export_onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "c.onnx")
+        return [str(export_onnx(calibrator, path).n_nodes), f"{path.stat().st_size / 1000:.1f}"]
+
+
+TARGETS: dict[str, Target] = {
+    "torch float64": torch_float64,
+    "torch float32": torch_float32,
+    "onnx float32": onnx_float32,
+    "onnx float16": onnx_float16,
+}
 
 
 def main() -> None:
@@ -68,6 +108,7 @@ def main() -> None:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--sizes", action="store_true")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.targets if name not in TARGETS]
     if unknown:
@@ -77,14 +118,18 @@ def main() -> None:
     models = {name: functools.partial(exported_model, name) for name in EXPORTED}
     if arguments.large:
         models["md-ts-krr, 4,800 rows"] = large_kernel_head
-    print("| calibrator |", " | ".join(targets), "|")
-    print("| --- |", " | ".join("---:" for _ in targets), "|")
+    columns = [*targets, *(["nodes", "kB"] if arguments.sizes else [])]
+    print("| calibrator |", " | ".join(columns), "|")
+    print("| --- |", " | ".join("---:" for _ in columns), "|")
     for name, fit in models.items():
         model, largest = fit(), []
         for target in targets.values():
             pairs = [target(model, data, arguments.device) for data in (random_rows(), hard_rows())]
             largest.append(max(np.abs(found - wanted).max() for found, wanted in pairs))
-        print(f"| {name} |", " | ".join(f"{value:.0e}" for value in largest), "|")
+        shown = [f"{value:.0e}" for value in largest]
+        print(
+            f"| {name} |", " | ".join(shown + (graph_size(model) if arguments.sizes else [])), "|"
+        )
 
 
 if __name__ == "__main__":

@@ -478,8 +478,8 @@ def test_a_missing_package_is_reported_before_the_data_are_read(
 
 
 @pytest.mark.parametrize("verb", [
-    "demo", "inspect", "convert", "fit", "apply", "evaluate", "report", "train", "extract",
-    "corrupt", "reproduce",
+    "demo", "inspect", "convert", "fit", "apply", "evaluate", "report", "export", "train",
+    "extract", "corrupt", "reproduce",
 ])  # fmt: skip
 def test_every_verb_has_help_with_examples(verb):
     out = run(verb, "--help").output

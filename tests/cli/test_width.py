@@ -90,8 +90,8 @@ def test_other_output_is_at_most_80_columns_wide(scores, arguments, code):
 
 @pytest.mark.parametrize(
     "verb",
-    ["", "demo", "inspect", "convert", "fit", "apply", "evaluate", "report", "train", "extract",
-     "corrupt", "reproduce"],
+    ["", "demo", "inspect", "convert", "fit", "apply", "evaluate", "report", "export", "train",
+     "extract", "corrupt", "reproduce"],
 )  # fmt: skip
 def test_help_is_at_most_80_columns_wide(verb):
     lines = lines_of(*([verb] if verb else []), "--help")

@@ -145,6 +145,8 @@ MISSING = {
     "extract": ("torch", "torch", lambda _: dc.vision.extract),
     "to_torch": ("torch", "torch", lambda _: dc.MaxSoftmax().fit(small_domains()).to_torch()),
     "calibrated": ("torch", "torch", lambda _: domaincal.deploy.CalibratedModel),
+    "onnx": ("onnx", "onnx", lambda f: domaincal.deploy.export_onnx(
+        dc.MaxSoftmax().fit(small_domains()), f / "x.onnx")),
     "page": ("plotly", "report", lambda _: page.render({})),
 }  # fmt: skip
 
@@ -160,6 +162,7 @@ def test_the_error_of_a_missing_package_names_the_extra(package, extra, call, tm
 VERBS = {
     "demo": ("imagecorruptions", "corruptions", []),
     "report": ("plotly", "report", ["missing.npz", "-o", "report.html"]),
+    "export": ("onnx", "onnx", ["missing.safetensors", "-o", "x.onnx"]),
     "train": ("torch", "torch", ["tiny-imagenet", ".", "x", "--network", "resnet10t"]),
 }
 

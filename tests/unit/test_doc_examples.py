@@ -55,6 +55,28 @@ def test_the_script_of_a_torch_model_runs(tmp_path, monkeypatch, capsys):
     assert set(torch.load("calibrated.pt")) >= {"model.0.weight", "calibrator.map.coef"}
 
 
+@pytest.mark.parametrize(("block", "printed"), _blocks("docs/onnx.md"))
+@pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")  # small random data
+def test_the_page_on_onnx_prints_what_it_shows(block, printed, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("onnxruntime")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "docs/onnx.md", "exec"), {})
+    assert capsys.readouterr().out == printed
+
+
+def test_the_script_of_an_onnx_classifier_runs(tmp_path, monkeypatch, capsys):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples/onnx_digits.py"), run_name="__main__")
+    before, after = zip(
+        *re.findall(r"([\d.]+)% -> *([\d.]+)%$", capsys.readouterr().out, re.MULTILINE), strict=True
+    )
+    assert sum(map(float, after)) < 0.7 * sum(map(float, before))
+    outputs = [one.name for one in onnx.load("calibrated.onnx").graph.output]
+    assert outputs == ["logits", "features", "probabilities", "confidence", "temperature"]
+
+
 @pytest.fixture(scope="module")
 def patients(tmp_path_factory):
     """Folder with patients.csv."""

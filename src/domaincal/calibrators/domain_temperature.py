@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from domaincal._typing import Array, ArrayLike, FloatArray
+from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_domains
 from domaincal._warnings import warn_caller
 from domaincal._wording import list_domains
@@ -71,19 +71,24 @@ class DomainTemperatureScaling(DomainCalibrator):
     def _torch_module(self) -> Any:
         from domaincal.calibrators.domain_table_module import DomainTable
 
+        codes, temperatures = self._coded_temperatures()
+        return DomainTable(
+            type(self).__name__, self.n_classes_, codes, temperatures, self.temperature_
+        )
+
+    def _coded_temperatures(self) -> tuple[IntArray, FloatArray]:
+        """Integer codes of the domains of the fit, ascending, and their temperatures.
+
+        They stand for the names where these cannot be used: the name itself if names are integers,
+        or its position in ``domain_temperatures_``.
+        """
         names = self.domain_temperatures_.index
         known = self.domain_temperatures_.where(names.isin(self.used_domains_), self.temperature_)
         # A file may hold the names in any order; the codes of strings are their positions.
         integers = names.dtype.kind in "iu"
         codes = names.to_numpy(np.int64) if integers else np.arange(len(names))
         order = np.argsort(codes)
-        return DomainTable(
-            type(self).__name__,
-            self.n_classes_,
-            codes[order],
-            np.asarray(known, np.float64)[order],
-            self.temperature_,
-        )
+        return codes[order], np.asarray(known, np.float64)[order]
 
     def _warn_of_unseen_domains(self, unseen: Sequence[object], fitted: Sequence[object]) -> None:
         fitted_type, unseen_type = type(fitted[0]).__name__, type(unseen[0]).__name__

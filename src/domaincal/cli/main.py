@@ -15,6 +15,7 @@ from domaincal.cli.corrupt import corrupt
 from domaincal.cli.demo import demo
 from domaincal.cli.estimate import estimate
 from domaincal.cli.evaluate import evaluate
+from domaincal.cli.export import export
 from domaincal.cli.extract import extract
 from domaincal.cli.fit import fit
 from domaincal.cli.inspect import inspect
@@ -93,7 +94,7 @@ def main() -> None:
 
 
 for _verb in (
-    demo, inspect, convert, fit, apply, evaluate, estimate, report, watch, site, train, extract,
-    corrupt, reproduce,
+    demo, inspect, convert, fit, apply, evaluate, estimate, report, watch, site, export, train,
+    extract, corrupt, reproduce,
 ):  # fmt: skip
     main.add_command(_verb)

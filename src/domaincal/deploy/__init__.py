@@ -8,9 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 from domaincal.deploy.calibrated_classifier import CalibratedDomainClassifier
+from domaincal.deploy.onnx.attach import attach_onnx
+from domaincal.deploy.onnx.export import OnnxExport, export_onnx
 from domaincal.deploy.temperature_monitor import TemperatureMonitor
 
-__all__ = ["CalibratedDomainClassifier", "CalibratedModel", "TemperatureMonitor"]
+__all__ = [
+    "CalibratedDomainClassifier",
+    "CalibratedModel",
+    "OnnxExport",
+    "TemperatureMonitor",
+    "attach_onnx",
+    "export_onnx",
+]
 
 
 def __getattr__(name: str) -> Any:
