@@ -368,7 +368,7 @@ def test_an_earlier_page_is_read_and_compared(contents, tmp_path):
     same = make_report(DATA, baseline=tmp_path / "a.html", model=MODEL).contents["change"]
     assert same["title"] == "</script><b>"
     assert all(row["ece_before"] == row["ece_after"] for row in same["rows"])
-    assert "+0.0 points" in same["sentences"][0]
+    assert "(0.0 points, 95% interval" in same["sentences"][0]
     part = DATA.select(DATA.domains != "domain-3")
     fewer = make_report(part, baseline=tmp_path / "a.html", model=MODEL).contents["change"]
     assert len(fewer["rows"]) == 8

@@ -357,12 +357,12 @@ def _run(
     command: str | None,
 ) -> dict[str, Any]:
     """Section ``run``."""
-    described = [["rows", _described(data)]]
+    described = [["Rows", _described(data)]]
     if new is not None and new is not data:
-        described.append(["new rows", _described(replace(new, labels=None))])
+        described.append(["New rows", _described(replace(new, labels=None))])
     if fitted is not None:
-        described.append(["model", repr(fitted)])
-        described.append(["rows of the model's fit", getattr(fitted, "data_fingerprint_", "")])
+        described.append(["Model", repr(fitted)])
+        described.append(["Rows of the model's fit", getattr(fitted, "data_fingerprint_", "")])
     return {
         "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
         "data": [[label, text(value)] for label, value in described],
