@@ -181,3 +181,9 @@ def test_of_many_new_domains_three_are_told():
     assert "n0" in found["headline"]
     assert "The table of new domains has 7 more." in found["sentences"]
     assert sum("expect" in one for one in found["sentences"]) == 2
+
+
+def test_calibration_that_changes_nothing_is_told_without_numbers():
+    found = verdict(contents([5, -6, 5], [5, -6, 5], n=40, clear=False))
+    assert found["headline"].endswith("anything to gain; calibration does not change that.")
+    assert "Calibration changes the confidence of no domain." in found["sentences"]

@@ -174,7 +174,9 @@ class _Compared:
             return f"{start}, and by {after} after calibration; {few_domains} to say more."
         if self.beyond_chance("before") <= _HARDLY:
             changed = f"calibration changes it to {after}"
-            if self._is_worse():
+            if before == after:
+                changed = "calibration does not change that"
+            elif self._is_worse():
                 changed = f"calibration makes it worse, {after}"
             return (
                 f"Confidence is off by only {before} points on {which}, so that there is hardly "
@@ -199,11 +201,7 @@ class _Compared:
             return []
         found = []
         if n >= MINIMUM_DOMAINS:
-            c = self.comparison
-            found.append(
-                f"{_change(c)}; confidence is closer to the accuracy in {c.wins:,} of {n:,} "
-                f"domains, and farther from it in {c.losses:,}."
-            )
+            found.append(_change(self.comparison, n))
         found.append(
             f"The calibration error (ECE) is more than chance in {self._clear('before')} of {n:,} "
             f"domains before calibration, and in {self._clear('after')} after it."
@@ -301,8 +299,10 @@ def _sentences_of_new_domains(new: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _change(found: MethodComparison) -> str:
+def _change(found: MethodComparison, n_domains: int) -> str:
     """How calibration changes the distance, with a 95% interval."""
+    if found.wins == found.losses == 0:
+        return "Calibration changes the confidence of no domain."
     limits = [100 * found.low, 100 * found.high]
     if found.is_clear:
         verb = "lowers" if found.difference < 0 else "raises"
@@ -314,7 +314,11 @@ def _change(found: MethodComparison) -> str:
             f"{signed(100 * found.difference)} points (95% interval {signed(limits[0])} to "
             f"{signed(limits[1])}, which holds 0)"
         )
-    return f"Calibration {verb} the average distance between confidence and accuracy by {by}"
+    return (
+        f"Calibration {verb} the average distance between confidence and accuracy by {by}; "
+        f"confidence is closer to the accuracy in {found.wins:,} of {n_domains:,} domains, and "
+        f"farther from it in {found.losses:,}."
+    )
 
 
 def _points(value: float) -> str:
