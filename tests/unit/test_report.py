@@ -314,7 +314,7 @@ def test_a_model_or_new_rows_of_other_classes_are_an_error():
     other, _ = dc.make_multi_domain(n_domains=3, n_rows=30, n_classes=4, n_features=3)
     with pytest.raises(dc.errors.InputError, match="classes"):
         make_report(DATA, dc.TemperatureScaling().fit(other))
-    with pytest.raises(dc.errors.InputError, match="unlabelled .* has scores of 4 classes, but"):
+    with pytest.raises(dc.errors.InputError, match=r"unlabelled .* has scores of 4 classes, but"):
         make_report(DATA, unlabelled=other)
 
 
