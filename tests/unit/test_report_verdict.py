@@ -108,6 +108,12 @@ def test_of_very_many_domains_numbers_have_commas():
     assert "averaged over 1,200 unseen domains" in sentences
 
 
+def test_long_names_keep_their_ends():
+    made = contents([5, 6, 7], [1, 2, 9])
+    made["domains"]["name"] = [f"{'d' * 100}{k}" for k in range(3)]
+    assert f": {'d' * 39}…{'d' * 19}2, where" in worst_of(made)
+
+
 def worst_of(made):
     """The sentence about the worst domain."""
     (found,) = [one for one in verdict(made)["sentences"] if one.startswith("Worst domain")]

@@ -26,9 +26,9 @@ _HARDLY = 0.01
 _UNLIKELY = 0.05
 # Distances by chance that are smaller are not told.
 _NO_CHANCE = 0.001
-# New domains that sentences name, and the length of their names there.
+# New domains that sentences name, and the length of their names there, of which the end.
 _NAMED = 3
-_NAME = 60
+_NAME, _END = 60, 20
 
 
 def verdict(contents: Mapping[str, Any], *, own_rows: bool = False) -> dict[str, Any]:
@@ -330,4 +330,4 @@ def _percent(value: float, decimals: int = 1) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+    return name if len(name) <= _NAME else f"{name[: _NAME - _END - 1]}…{name[-_END:]}"

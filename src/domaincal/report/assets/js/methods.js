@@ -14,7 +14,7 @@ function showMethods() {
     marks.push({ kind: row.chosen ? 'diamond' : 'circle', at: place(row.difference), class: row.chosen ? 'after' : 'after open' });
     return strip(marks, place(0));
   };
-  const isReference = (row) => row.difference === 0 && row.low === 0 && row.high === 0;
+  const isReference = (row) => row.method === 'TemperatureScaling' && row.difference === 0;
   const interval = (row) => (known(row.low) ? `${points(row.low)} to ${points(row.high)}` : DASH);
   const columns = [
     { label: 'Method', value: (row) => row.method, first: 'ascending',
