@@ -1,6 +1,6 @@
 """Train small networks on Tiny-ImageNet on the CPU, and write their rows on Tiny-ImageNet-C.
 
-    python -m benchmarks.accuracy.tiny_networks DATA OUT
+    python -m benchmarks.accuracy.tiny_networks DATA OUT [--network NAME --epochs N --threads N]
 
 DATA is the folder or the zip files of Tiny-ImageNet. OUT gets one ``tiny-NETWORK.npz`` for each
 network: logits, features, labels and domains of 1,000 random validation images in 76 domains. A
@@ -32,18 +32,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("data", type=Path, help="folder of Tiny-ImageNet")
     parser.add_argument("out", type=Path, help="folder of the results")
+    parser.add_argument("--network", choices=EPOCHS, help="only this network")
+    parser.add_argument("--epochs", type=int, metavar="N", help="other than 16 and 9")
+    parser.add_argument("--threads", type=int, default=N_THREADS, metavar="N")
     arguments = parser.parse_args()
-    torch.set_num_threads(N_THREADS)
+    torch.set_num_threads(arguments.threads)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    for name, epochs in EPOCHS.items():
+    for name in EPOCHS if arguments.network is None else [arguments.network]:
+        epochs = arguments.epochs or EPOCHS[name]
         path = arguments.out / f"tiny-{name}.npz"
         if not path.exists():
-            rows = _rows(_trained(name, epochs, arguments.data), arguments.data)
+            network = _trained(name, epochs, arguments.data, arguments.threads)
+            rows = _rows(network, arguments.data, arguments.threads)
             dc.write(rows, path)
             print(f"{path}: {_accuracies(rows)}", flush=True)
 
 
-def _trained(name: str, epochs: int, data: Path) -> Network:
+def _trained(name: str, epochs: int, data: Path, n_threads: int) -> Network:
     """Network that is trained on all training images, in bfloat16."""
     images = TinyImageNet(data, "train")
     network = create_network(name, class_names=images.class_names, side=SIDE, random_state=SEED)
@@ -61,14 +66,14 @@ def _trained(name: str, epochs: int, data: Path) -> Network:
     with TemporaryDirectory() as folder:
         train(
             network, images, Path(folder) / "network.safetensors", epochs=epochs, batch_size=128,
-            learning_rate=0.1, smallest_crop=0.5, device="cpu", n_jobs=N_THREADS,
+            learning_rate=0.1, smallest_crop=0.5, device="cpu", n_jobs=n_threads,
             random_state=SEED, track=print_epochs,
         )  # fmt: skip
     del module.forward  # the rows are computed in float32
     return network
 
 
-def _rows(network: Network, data: Path) -> dc.CalibrationData:
+def _rows(network: Network, data: Path, n_threads: int) -> dc.CalibrationData:
     """Rows of the same random validation images for every network, in all domains."""
     images = TinyImageNet(data, "val")
     chosen = np.random.default_rng(SEED).choice(len(images), N_IMAGES, replace=False)
@@ -76,7 +81,7 @@ def _rows(network: Network, data: Path) -> dc.CalibrationData:
         extraction = extract(
             network, images.select(np.sort(chosen)), Path(folder) / "rows",
             corruptions=Corruptions("tiny-imagenet"), batch_size=64, precision="float32",
-            device="cpu", n_jobs=N_THREADS,
+            device="cpu", n_jobs=n_threads,
         )  # fmt: skip
         return extraction.store.read()
 

@@ -299,7 +299,7 @@ def _risk():
             "accuracy": target,
             "before": _share(coverage, before, target),
             "after": _share(coverage, after, target),
-            "threshold": _number(0.99 - 0.6 * (_share(coverage, after, target) or 0) ** 2),
+            "threshold": _number(0.99 - 0.6 * _share(coverage, after, target) ** 2),
         }
         for target in (0.85, 0.9, 0.95, 0.99)
     ]
@@ -308,7 +308,7 @@ def _risk():
 
 def _share(coverage, accuracy, target):
     enough = coverage[accuracy >= target]
-    return _number(enough.max()) if enough.size else None
+    return _number(enough.max()) if enough.size else 0.0
 
 
 def _number(value):

@@ -131,6 +131,8 @@ def test_figures_fit_every_width_and_phones_do_not_scroll_sideways(opened, tmp_p
             "Math.abs(p.clientWidth - p.querySelector('.main-svg').clientWidth) <= 3)",
         )
         until(page, f"document.documentElement.scrollWidth <= {width}")
+        sign = page.locator(".state .sign").bounding_box()
+        assert abs(sign["width"] - sign["height"]) < 0.5  # a circle beside text of two lines
         page.evaluate("window.scrollTo(500, 0)")
         assert page.evaluate("window.scrollX") == 0
         if width > 320:

@@ -146,6 +146,44 @@ def test_a_click_on_a_point_shows_one_domain_everywhere(calm_page):
     assert [hoverable(page, figure) for figure in FIGURES] == [12, 12, 12]
 
 
+def test_small_tables_say_what_their_numbers_mean(calm_page):
+    page = calm_page
+    differences = column(page, "Difference", "#methods-table")
+    assert differences[1] == "reference"
+    assert "reference" not in differences[:1] + differences[2:]
+    reached = column(page, "Accept before", "#risk-table")
+    assert reached[-1] == "none"
+    assert all(share.endswith("%") for share in reached[:-1])
+    assert column(page, "From confidence", "#risk-table")[-1] == "\N{EN DASH}"
+    then, now, change = (
+        numbers(column(page, label, "#change-table"))
+        for label in ("ECE, then", "ECE, now", "Change of ECE")
+    )
+    assert any(change)
+    assert all(abs(b - a - c) < 0.11 for a, b, c in zip(then, now, change, strict=True))
+    heads = page.locator("#unlabelled-table thead th").all_inner_texts()
+    assert [head.split()[0] for head in heads[:2]] == ["Domain", "Expected"]
+
+
+# Rectangles of each text between two places where it may be broken.
+PIECES = """
+  (selector) => [...document.querySelectorAll(selector)].flatMap((bdi) => [...bdi.childNodes])
+    .filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => {
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      return [node.textContent, range.getClientRects().length];
+    })
+"""
+
+
+def test_names_are_broken_between_words_on_phones(opened):
+    page = opened(sample_contents(3, names=("motion_blur-4", "defocus_blur", "a.b")), width=390)
+    pieces = page.evaluate(PIECES, "tbody th bdi")
+    for word in ("motion_", "4", "a.", "b", "Temperature", "Scaling", "Domain"):
+        assert [word, 1] in pieces
+    assert all(lines == 1 for text, lines in pieces if " " not in text)
+
+
 def test_a_tap_on_a_point_is_one_click(opened):
     page = opened(sample_contents(6), width=390, has_touch=True, is_mobile=True)
     draw(page, "#overview-after")

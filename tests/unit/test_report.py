@@ -310,10 +310,12 @@ def test_very_long_names_are_shortened():
     assert len(json.dumps(found)) < 100_000
 
 
-def test_a_model_of_other_classes_is_an_error():
+def test_a_model_or_new_rows_of_other_classes_are_an_error():
     other, _ = dc.make_multi_domain(n_domains=3, n_rows=30, n_classes=4, n_features=3)
     with pytest.raises(dc.errors.InputError, match="classes"):
         make_report(DATA, dc.TemperatureScaling().fit(other))
+    with pytest.raises(dc.errors.InputError, match=r"unlabelled .* has scores of 4 classes, but"):
+        make_report(DATA, unlabelled=other)
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
@@ -368,7 +370,7 @@ def test_an_earlier_page_is_read_and_compared(contents, tmp_path):
     same = make_report(DATA, baseline=tmp_path / "a.html", model=MODEL).contents["change"]
     assert same["title"] == "</script><b>"
     assert all(row["ece_before"] == row["ece_after"] for row in same["rows"])
-    assert "+0.0 points" in same["sentences"][0]
+    assert "(0.0 points, 95% interval" in same["sentences"][0]
     part = DATA.select(DATA.domains != "domain-3")
     fewer = make_report(part, baseline=tmp_path / "a.html", model=MODEL).contents["change"]
     assert len(fewer["rows"]) == 8

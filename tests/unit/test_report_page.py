@@ -66,6 +66,15 @@ def test_a_section_is_shown_or_its_reason_or_nothing():
     assert 'id="temperatures"' not in page
 
 
+def test_averages_have_signs_as_in_print():
+    contents = sample_contents(8)
+    contents["means"]["known"] = json.loads(json.dumps(contents["means"]["unseen"]))
+    for value, shown in ((-0.012, "\N{MINUS SIGN}1.2"), (-0.0001, "0.0"), (0.05, "5.0")):
+        contents["means"]["known"]["after"]["excess"] = value
+        averages = render(contents).split('aria-label="Averages over domains"')[1]
+        assert averages.split("</table>")[0].count(f"<td>{shown}</td></tr>") == 1
+
+
 def test_a_page_without_labels_has_no_figure():
     page = render(without_labels(sample_contents(3)))
     assert 'class="plot' not in page

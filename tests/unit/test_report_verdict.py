@@ -60,8 +60,64 @@ def test_the_worst_domain_is_named_with_what_chance_explains():
     (worst,) = [one for one in sure if one.startswith("Worst domain")]
     assert "site 1, where 70.0% of 10,000 rows are right, and mean confidence is 79.0%" in worst
     assert "chance" not in worst
-    unsure = verdict(contents([5, 6, 7], [1, 9, -2], clear=False))["sentences"]
+    unsure = verdict(contents([5, 6, 7], [1, 9, -2], n=40, clear=False))["sentences"]
     assert any("that chance alone can explain" in sentence for sentence in unsure)
+
+
+def test_an_unlikely_number_of_right_rows_is_not_called_chance():
+    # 210 of 300 rows are right at a confidence of 62.5%: P = 0.007 by scipy.stats.binomtest.
+    made = contents([5, 6], [0, -7.5], n=300, clear=False)
+    assert "chance" not in worst_of(made)
+    # One of 20 domains may be so far off.
+    many = contents([5] * 20, [0] * 19 + [-7.5], n=300, clear=False)
+    assert "chance alone can explain" in worst_of(many)
+
+
+def test_a_domain_of_few_rows_is_not_the_worst():
+    made = contents([5, 6, 7], [1, 2, 4], n=200)
+    domains = made["domains"]
+    domains["n"][2], domains["accuracy"][2] = 1, 0.0
+    found = worst_of(made)
+    assert found.startswith("Worst domain of at least 10 rows after calibration: site 1, where")
+    domains["n"] = [1, 1, 1]
+    domains["accuracy"] = [1.0, 1.0, 0.0]
+    assert "site 2, where its only row is wrong, and mean confidence is 74.0%" in worst_of(made)
+
+
+def test_the_change_is_told_in_words_with_its_interval():
+    def change(before, after):
+        sentences = verdict(contents(before, after))["sentences"]
+        return next(one for one in sentences if "interval" in one and "Calibration " in one)
+
+    start = "the average distance between confidence and accuracy by"
+    better = change([6, 6, 6, 8], [1, 1, 1, 1])
+    assert f"Calibration lowers {start} 5.5 points (95% interval 3.9 to 7.1)" in better
+    worse = change([1, 1, 1, 1], [6, 6, 6, 8])
+    assert f"Calibration raises {start} 5.5 points (95% interval 3.9 to 7.1)" in worse
+    unsure = change([8, 8, 8, 8], [9, 1, 12, 1])
+    assert f"Calibration changes {start} -2.2 points (95% interval -" in unsure
+    assert ", which holds 0)" in unsure
+
+
+def test_of_very_many_domains_numbers_have_commas():
+    made = contents([20] * 1200, [0.1] * 1200, n=50)
+    made["domains"]["after"]["low"] = [0.0] * 500 + [None] * 700
+    sentences = " ".join(verdict(made)["sentences"])
+    assert "too high in 1,200 of 1,200 domains" in sentences
+    assert "in 1,200 of 1,200 domains before calibration, and in none of the worst 500" in sentences
+    assert "averaged over 1,200 unseen domains" in sentences
+
+
+def test_long_names_keep_their_ends():
+    made = contents([5, 6, 7], [1, 2, 9])
+    made["domains"]["name"] = [f"{'d' * 100}{k}" for k in range(3)]
+    assert f": {'d' * 39}…{'d' * 19}2, where" in worst_of(made)
+
+
+def worst_of(made):
+    """The sentence about the worst domain."""
+    (found,) = [one for one in verdict(made)["sentences"] if one.startswith("Worst domain")]
+    return found
 
 
 def test_the_part_of_chance_is_told_where_domains_have_few_rows():
@@ -110,6 +166,8 @@ def test_new_domains_are_told_with_their_intervals():
     )))["sentences"]  # fmt: skip
     assert "On the new domain Rome, expect 81% to 88% accuracy (90% interval)." in found
     assert any("Bern, expect 85% to 95% accuracy (90% interval), with care" in s for s in found)
+    interval = next(k for k, one in enumerate(found) if "95% interval" in one)
+    assert max(k for k, one in enumerate(found) if "new domain" in one) < interval
     (far,) = [s for s in found if "Mars" in s]
     assert far.startswith("Do not rely on any prediction for Mars: its scores")
 
@@ -129,3 +187,9 @@ def test_of_many_new_domains_three_are_told():
     assert "n0" in found["headline"]
     assert "The table of new domains has 7 more." in found["sentences"]
     assert sum("expect" in one for one in found["sentences"]) == 2
+
+
+def test_calibration_that_changes_nothing_is_told_without_numbers():
+    found = verdict(contents([5, -6, 5], [5, -6, 5], n=40, clear=False))
+    assert found["headline"].endswith("anything to gain; calibration does not change that.")
+    assert "Calibration changes the confidence of no domain." in found["sentences"]

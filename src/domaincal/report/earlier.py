@@ -13,7 +13,7 @@ from domaincal._files import open_file
 from domaincal._wording import few
 from domaincal.errors import FileFormatError
 from domaincal.metrics import compare_methods
-from domaincal.report.plain_values import array, number, text
+from domaincal.report.plain_values import array, number, signed, text
 
 #: What every page says about its contents.
 FORMAT, VERSION = "domaincal report", 1
@@ -141,13 +141,13 @@ def _compared(both: pd.DataFrame) -> list[str]:
     )
     if len(known) > 1:
         text_of_change += (
-            f": {100 * found.difference:+.1f} points, 95% interval {100 * found.low:+.1f} to "
-            f"{100 * found.high:+.1f}"
+            f" ({signed(100 * found.difference)} points, 95% interval {signed(100 * found.low)} to "
+            f"{signed(100 * found.high)}"
         )
-        text_of_change += "" if found.is_clear else ", not a clear change"
+        text_of_change += ")" if found.is_clear else ", not a clear change)"
     accuracy = both["accuracy_after"].mean() - both["accuracy_before"].mean()
     return [
         f"{text_of_change}.",
         f"Their mean accuracy was {100 * both['accuracy_before'].mean():.1f}% and is "
-        f"{100 * both['accuracy_after'].mean():.1f}% ({100 * accuracy:+.1f} points).",
+        f"{100 * both['accuracy_after'].mean():.1f}% ({signed(100 * accuracy)} points).",
     ]

@@ -180,6 +180,8 @@ def make_report(
     new = None if unlabelled is None else _checked(unlabelled, "unlabelled")
     if given.labels is None:
         given, new = _without_labels(given, new, model)
+    elif new is not None:
+        _require_classes(new, given.logits.shape[1])
     fitted, estimator = _load_model(model)
     contents: dict[str, Any] = {
         "format": FORMAT,
@@ -247,6 +249,15 @@ def _without_labels(data: AnyRows, new: AnyRows | None, model: Any) -> tuple[Any
             "has written, to predict the accuracy without labels."
         )
     return data, data
+
+
+def _require_classes(new: AnyRows, n_classes: int) -> None:
+    """New rows have the classes of the labelled ones."""
+    if new.logits.shape[1] != n_classes:
+        raise InputError(
+            f"unlabelled (--unlabelled) has scores of {new.logits.shape[1]:,} classes, but data "
+            f"has {n_classes:,}; give scores of the same classes, in the same order."
+        )
 
 
 def _load_model(model: Any) -> tuple[Any, AccuracyEstimator | None]:
@@ -357,12 +368,12 @@ def _run(
     command: str | None,
 ) -> dict[str, Any]:
     """Section ``run``."""
-    described = [["rows", _described(data)]]
+    described = [["Rows", _described(data)]]
     if new is not None and new is not data:
-        described.append(["new rows", _described(replace(new, labels=None))])
+        described.append(["New rows", _described(replace(new, labels=None))])
     if fitted is not None:
-        described.append(["model", repr(fitted)])
-        described.append(["rows of the model's fit", getattr(fitted, "data_fingerprint_", "")])
+        described.append(["Model", repr(fitted)])
+        described.append(["Rows of the model's fit", getattr(fitted, "data_fingerprint_", "")])
     return {
         "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
         "data": [[label, text(value)] for label, value in described],

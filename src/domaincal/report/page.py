@@ -155,7 +155,10 @@ def _percent(fraction: float | None) -> str:
 
 
 def _points(fraction: float | None) -> str:
-    return _NOTHING if fraction is None else f"{100 * fraction:.1f}"
+    if fraction is None:
+        return _NOTHING
+    found = f"{100 * fraction:.1f}"
+    return found.replace("-", "\N{MINUS SIGN}" if float(found) else "")
 
 
 def _count(number: int | None) -> str:

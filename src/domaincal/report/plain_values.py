@@ -37,6 +37,18 @@ def numbers(values: Iterable[Any], digits: int = 5) -> list[float | int | None]:
     return [number(value, digits) for value in listed]
 
 
+def signed(value: float, decimals: int = 1) -> str:
+    """Number with its sign; zero has none.
+
+    Examples
+    --------
+    >>> signed(2.34), signed(-2.34), signed(-0.01)
+    ('+2.3', '-2.3', '0.0')
+    """
+    found = f"{value:+.{decimals}f}"
+    return found if float(found) else found[1:]
+
+
 def array(values: Iterable[Any]) -> FloatArray:
     """Values of the page as an array, with NaN for None.
 

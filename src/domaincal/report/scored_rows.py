@@ -286,7 +286,7 @@ def _name_of_choices(of_domains: Array) -> str:
     counts = Counter(of_domains.tolist()).most_common()
     if len(counts) == 1:
         return f"{counts[0][0]}, chosen by left-out domains"
-    listed = ", ".join(f"{name} in {n} domains" for name, n in counts)
+    listed = ", ".join(f"{name} in {n:,} {'domain' if n == 1 else 'domains'}" for name, n in counts)
     return f"the method that the other domains choose ({listed})"
 
 

@@ -8,23 +8,27 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binomtest
 
 from domaincal._typing import Array, FloatArray
 from domaincal._wording import few
 from domaincal.calibrators.batch.batch_temperature import MINIMUM_DOMAINS
 from domaincal.metrics import MethodComparison, compare_methods
-from domaincal.report.plain_values import array
+from domaincal.report.plain_values import array, signed
 from domaincal.statistics.bin_sums import binomial_deviation
+from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
 # Confidence that is off by so much less than chance explains, or more, is good, or poor.
 _GOOD, _POOR = 0.02, 0.05
 # There is hardly anything to gain where confidence is off by so little, beyond chance.
 _HARDLY = 0.01
+# The worst domain is not by chance where rows this unlikely are not, of all domains together.
+_UNLIKELY = 0.05
 # Distances by chance that are smaller are not told.
 _NO_CHANCE = 0.001
-# New domains that sentences name, and the length of their names there.
+# New domains that sentences name, and the length of their names there, of which the end.
 _NAMED = 3
-_NAME = 60
+_NAME, _END = 60, 20
 
 
 def verdict(contents: Mapping[str, Any], *, own_rows: bool = False) -> dict[str, Any]:
@@ -55,12 +59,12 @@ def verdict(contents: Mapping[str, Any], *, own_rows: bool = False) -> dict[str,
     if main is None:
         return {"state": "unknown", "headline": "No domain could be scored.", "sentences": []}
     noun = "unseen domain" if unseen is not None else "known domain"
-    found = main.sentences()
+    first, found = main.first_sentences(), main.further_sentences()
     if own_rows:
-        found.insert(0, "The calibration was fitted to these rows, so that its errors look too "
+        first.insert(0, "The calibration was fitted to these rows, so that its errors look too "
                      "small: give rows that it has not seen.")  # fmt: skip
     elif unseen is None:
-        found.append("All these domains are known: nothing here tells about unseen ones.")
+        first.append("All these domains are known: nothing here tells about unseen ones.")
     elif known is not None:
         found.append(
             f"In the {known.counted('known domain')}, confidence is off by "
@@ -69,7 +73,7 @@ def verdict(contents: Mapping[str, Any], *, own_rows: bool = False) -> dict[str,
     return {
         "state": main.state() if unseen is not None else "unknown",
         "headline": main.headline(noun),
-        "sentences": [*found, *sentences, main.definition(noun)],
+        "sentences": [*first, *sentences, *found, main.definition(noun)],
     }
 
 
@@ -141,7 +145,7 @@ class _Compared:
 
     def counted(self, noun: str) -> str:
         """Number of these domains with the noun."""
-        return noun if len(self.n) == 1 else f"{len(self.n)} {noun}s"
+        return noun if len(self.n) == 1 else f"{len(self.n):,} {noun}s"
 
     def state(self) -> str:
         """Whether calibrated confidence can be used in new domains."""
@@ -170,7 +174,9 @@ class _Compared:
             return f"{start}, and by {after} after calibration; {few_domains} to say more."
         if self.beyond_chance("before") <= _HARDLY:
             changed = f"calibration changes it to {after}"
-            if self._is_worse():
+            if before == after:
+                changed = "calibration does not change that"
+            elif self._is_worse():
                 changed = f"calibration makes it worse, {after}"
             return (
                 f"Confidence is off by only {before} points on {which}, so that there is hardly "
@@ -184,27 +190,34 @@ class _Compared:
             return f"{start}; calibration makes it worse: {after}."
         return f"{start}; calibration changes it to {after}, which may be chance."
 
-    def sentences(self) -> list[str]:
-        """How sure the headline is, and the worst domain."""
+    def first_sentences(self) -> list[str]:
+        """The direction of the error, and the worst domain."""
+        return [*self._direction(), self._worst()]
+
+    def further_sentences(self) -> list[str]:
+        """How sure the headline is, and in how many domains."""
         n = len(self.n)
-        found = self._direction()
+        if n < 2:
+            return []
+        found = []
         if n >= MINIMUM_DOMAINS:
-            c = self.comparison
-            found.append(
-                f"Calibration changes it by {100 * c.difference:+.1f} points (95% interval "
-                f"{100 * c.low:+.1f} to {100 * c.high:+.1f}); confidence is closer to the accuracy "
-                f"in {c.wins} of {n} domains, and farther from it in {c.losses}."
-            )
-        found.append(self._worst())
-        clear = [int((self.low[stage] > 0).sum()) for stage in ("before", "after")]
-        if n > 1:
-            # Of very many domains, the worst ones have limits.
-            least = "at least " if any(np.isnan(low).any() for low in self.low.values()) else ""
-            found.append(
-                f"The calibration error (ECE) is more than chance in {least}{clear[0]} of {n} "
-                f"domains before calibration, and in {least}{clear[1]} after it."
-            )
+            found.append(_change(self.comparison, n))
+        found.append(
+            f"The calibration error (ECE) is more than chance in {self._clear('before')} of {n:,} "
+            f"domains before calibration, and in {self._clear('after')} after it."
+        )
         return found
+
+    def _clear(self, stage: str) -> str:
+        """Number of domains whose error is more than chance."""
+        low = self.low[stage]
+        number = int((low > 0).sum())
+        # Of very many domains, the worst ones have limits.
+        if not np.isnan(low).any():
+            return f"{number:,}"
+        if number == 0:
+            return f"none of the worst {int((~np.isnan(low)).sum()):,}"
+        return f"at least {number:,}"
 
     def definition(self, noun: str) -> str:
         """What "off by" means, and how much of it is chance."""
@@ -216,7 +229,7 @@ class _Compared:
             return f"{what}."
         return (
             f"{what}. If every confidence were right, it would be {_points(chance)} points by "
-            "chance, because a domain has few rows."
+            "chance, with these numbers of rows."
         )
 
     def _direction(self) -> list[str]:
@@ -225,26 +238,31 @@ class _Compared:
         n = len(self.n)
         if n < MINIMUM_DOMAINS or self.beyond_chance("before") <= _HARDLY:
             return []
+        start = "Before calibration, confidence is too"
         for number, word in ((above, "high"), (n - above, "low")):
             if number > 0.8 * n:
-                return [f"Before calibration, confidence is too {word} in {number} of {n} domains."]
-        return [
-            f"Before calibration, confidence is too high in {above} and too low in {n - above} of "
-            f"{n} domains."
-        ]
+                return [f"{start} {word} in {number:,} of {n:,} domains."]
+        return [f"{start} high in {above:,} and too low in {n - above:,} of {n:,} domains."]
 
     def _worst(self) -> str:
         """The domain that calibrated confidence is farthest from."""
-        k = int(np.argmax(self.gaps("after")))
+        large = self.n >= MINIMUM_ROWS
+        compared = large if large.any() else np.ones_like(large)
+        k = int(np.argmax(np.where(compared, self.gaps("after"), -1.0)))
+        n, hits = int(self.n[k]), round(self.accuracy[k] * self.n[k])
         before, after = self.confidence["before"][k], self.confidence["after"][k]
         only = "Worst domain" if len(self.n) > 1 else "Domain"
-        by_chance = ""
-        if not self.low["after"][k] > 0:
-            by_chance = ", an error that chance alone can explain"
+        if not compared.all():
+            only += f" of at least {MINIMUM_ROWS} rows"
+        rows = "its only row is" if n == 1 else f"{_percent(self.accuracy[k])} of {n:,} rows are"
+        right = "wrong" if n == 1 and hits == 0 else "right"
+        # The spread of so many rows of one confidence is the largest there can be.
+        unlikely = binomtest(hits, n, min(after, 1.0)).pvalue * len(self.n) < _UNLIKELY
+        by_chance = ", an error that chance alone can explain"
         return (
-            f"{only} after calibration: {_short(self.names[k])}, where "
-            f"{_percent(self.accuracy[k])} of {int(self.n[k]):,} rows are right, and mean "
-            f"confidence is {_percent(after)} ({_percent(before)} before){by_chance}."
+            f"{only} after calibration: {_short(self.names[k])}, where {rows} {right}, and mean "
+            f"confidence is {_percent(after)} ({_percent(before)} before)"
+            f"{'' if unlikely or self.low['after'][k] > 0 else by_chance}."
         )
 
 
@@ -281,6 +299,28 @@ def _sentences_of_new_domains(new: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def _change(found: MethodComparison, n_domains: int) -> str:
+    """How calibration changes the distance, with a 95% interval."""
+    if found.wins == found.losses == 0:
+        return "Calibration changes the confidence of no domain."
+    limits = [100 * found.low, 100 * found.high]
+    if found.is_clear:
+        verb = "lowers" if found.difference < 0 else "raises"
+        low, high = sorted(abs(limit) for limit in limits)
+        by = f"{100 * abs(found.difference):.1f} points (95% interval {low:.1f} to {high:.1f})"
+    else:
+        verb = "changes"
+        by = (
+            f"{signed(100 * found.difference)} points (95% interval {signed(limits[0])} to "
+            f"{signed(limits[1])}, which holds 0)"
+        )
+    return (
+        f"Calibration {verb} the average distance between confidence and accuracy by {by}; "
+        f"confidence is closer to the accuracy in {found.wins:,} of {n_domains:,} domains, and "
+        f"farther from it in {found.losses:,}."
+    )
+
+
 def _points(value: float) -> str:
     return f"{100 * value:.1f}"
 
@@ -290,4 +330,4 @@ def _percent(value: float, decimals: int = 1) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+    return name if len(name) <= _NAME else f"{name[: _NAME - _END - 1]}…{name[-_END:]}"

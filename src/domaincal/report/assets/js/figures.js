@@ -34,7 +34,7 @@ function draw(figure) {
     paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', showlegend: false,
     hovermode: 'closest', hoverdistance: 24, dragmode: false,
     font: { family, size: 13, color: palette.ink },
-    margin: { l: 56, r: 14, t: 12, b: 50 },
+    margin: { l: 56, r: 20, t: 12, b: 50 },
     hoverlabel: {
       bgcolor: palette.raised, bordercolor: palette.muted, align: 'left',
       font: { family, color: palette.ink, size: 13 }, namelength: 0,

@@ -1,8 +1,7 @@
 // Methods scored on domains that were left out, with paired intervals of the difference.
 // MultiDomainTemperatureScaling may be broken before a capital.
 function methodName(name) {
-  const words = plain(name).replace(/([a-z_+/-])([A-Z])/g, '$1\n$2').split('\n');
-  return element('bdi', {}, ...words.flatMap((word, k) => (k ? [element('wbr'), word] : [word])));
+  return element('bdi', {}, ...breakable(plain(name).replace(/([a-z_+/-])([A-Z])/g, '$1\n$2')));
 }
 
 function showMethods() {
@@ -15,13 +14,14 @@ function showMethods() {
     marks.push({ kind: row.chosen ? 'diamond' : 'circle', at: place(row.difference), class: row.chosen ? 'after' : 'after open' });
     return strip(marks, place(0));
   };
+  const isReference = (row) => row.method === 'TemperatureScaling' && row.difference === 0;
   const interval = (row) => (known(row.low) ? `${points(row.low)} to ${points(row.high)}` : DASH);
   const columns = [
     { label: 'Method', value: (row) => row.method, first: 'ascending',
       cell: (row) => element('div', {}, methodName(row.method), row.chosen ? element('span', { class: 'tag inside' }, 'chosen') : null) },
     { label: 'Compared with temperature scaling', wide: true, cell: picture, ends: ends(points(low), `${points(high)} points`) },
     { label: 'Difference', value: (row) => row.difference, first: 'ascending',
-      cell: (row) => twoLines(points(row.difference), interval(row)) },
+      cell: (row) => (isReference(row) ? 'reference' : twoLines(points(row.difference), interval(row))) },
     { label: 'ECE', value: (row) => row.ece, first: 'ascending', cell: (row) => points(row.ece) },
     { label: 'Excess', value: (row) => row.excess, first: 'ascending', cell: (row) => points(row.excess) },
     { label: 'NLL', value: (row) => row.nll, first: 'ascending', cell: (row) => decimal(row.nll, 3) },

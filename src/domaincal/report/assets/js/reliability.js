@@ -71,7 +71,7 @@ function reliabilityFigure(palette, width, colour, bins, edges, tallest) {
     layout: {
       height: Math.round(Math.min(1.18 * width, 600)),
       shapes: [diagonal(palette, 0, 1)],
-      xaxis: axis(palette, 'confidence', { range: [0, 1.01], tickformat: '.0%', anchor: 'y2' }),
+      xaxis: axis(palette, 'confidence', { range: [0, 1.01], tickformat: '.0%', dtick: 0.2, anchor: 'y2' }),
       yaxis: axis(palette, 'accuracy', { range: [0, 1.02], tickformat: '.0%', domain: [0.27, 1] }),
       yaxis2: axis(palette, 'rows', { tickformat: '.0%', domain: [0, 0.19], nticks: 3, range: [0, 1.05 * tallest] }),
     },

@@ -54,9 +54,15 @@ function drawing(tag, attributes = {}, ...children) {
   return node;
 }
 
+// Text that may be broken where it has line ends, without spaces there.
+function breakable(text) {
+  return text.split('\n').flatMap((word, k) => (k ? [element('wbr'), word] : [word]));
+}
+
 // A name in its own direction, with the whole of it as the title if it is long.
 function nameText(name, width = 44) {
   const text = plain(name);
   const short = shortened(text, width);
-  return element('bdi', { title: short === text ? null : shortened(text, 2000) }, short);
+  const title = short === text ? null : shortened(text, 2000);
+  return element('bdi', { title }, ...breakable(short.replace(/[-_./]+(?=.)/g, '$&\n')));
 }

@@ -24,12 +24,12 @@ function showUnlabelled() {
   const order = Object.keys(VERDICTS);
   const columns = [
     { label: 'Domain', value: (row) => row.name, first: 'ascending', cell: (row, id) => nameButton(row.name, id) },
+    expected,
+    { label: 'On a scale', wide: true, cell: picture, ends: ends(percent(left, 0), '100%') },
     { label: 'Verdict', class: 'words-cell', value: ({ k }) => order.indexOf(verdict[k]),
       cell: ({ k }) => [element('span', { class: `tag ${verdict[k]}` },
         element('span', { 'aria-hidden': 'true' }, `${VERDICTS[verdict[k]].sign} `), VERDICTS[verdict[k]].words),
       element('span', { class: 'reason' }, reason[k] || '')] },
-    expected,
-    { label: 'On a scale', wide: true, cell: picture, ends: ends(percent(left, 0), '100%') },
     { label: 'Distance', value: of(distance), cell: ({ k }) => decimal(distance[k]) },
     { label: 'Rows', value: of(n), cell: ({ k }) => count(n[k]) },
   ];
