@@ -238,7 +238,7 @@ def test_new_domains_without_a_lower_limit_come_first():
     assert found["unlabelled"]["name"] == ["domain-1", "domain-0"]
     assert found["unlabelled"]["verdict"] == ["outside", "inside"]
     assert found["unlabelled"]["predicted"][0] > found["unlabelled"]["predicted"][1]
-    assert any("Do not rely on any prediction for domain-1" in sentence
+    assert any("Do not rely on the model in domain-1" in sentence
                for sentence in found["verdict"]["sentences"])  # fmt: skip
 
 

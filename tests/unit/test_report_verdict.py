@@ -169,7 +169,8 @@ def test_new_domains_are_told_with_their_intervals():
     interval = next(k for k, one in enumerate(found) if "95% interval" in one)
     assert max(k for k, one in enumerate(found) if "new domain" in one) < interval
     (far,) = [s for s in found if "Mars" in s]
-    assert far.startswith("Do not rely on any prediction for Mars: its scores")
+    assert far.startswith("Do not rely on the model in Mars: its scores")
+    assert found.index(far) < min(k for k, one in enumerate(found) if "expect" in one)
 
 
 def test_without_an_interval_none_is_told():
@@ -181,11 +182,20 @@ def test_without_an_interval_none_is_told():
     assert found["state"] == "unknown"
 
 
+def test_without_labels_the_headline_is_what_can_be_expected():
+    far = ("Mars", 0.4, 0.0, 1.0, "outside")
+    found = verdict({"domains": None, "unlabelled": new(far, ("Rome", 0.85, 0.8, 0.9, "inside"))})
+    assert found["headline"].startswith("On the new domain Rome, expect 80% to 90%")
+    assert found["sentences"][0].startswith("Do not rely on the model in Mars")
+    found = verdict({"domains": None, "unlabelled": new(far)})
+    assert found["headline"].startswith("Do not rely on the model in Mars")
+
+
 def test_of_many_new_domains_three_are_told():
     rows = [(f"n{k}", 0.8, 0.7, 0.9, "inside") for k in range(10)]
     found = verdict({"domains": None, "unlabelled": new(*rows)})
     assert "n0" in found["headline"]
-    assert "The table of new domains has 7 more." in found["sentences"]
+    assert "7 more new domains are in the table below." in found["sentences"]
     assert sum("expect" in one for one in found["sentences"]) == 2
 
 

@@ -47,11 +47,13 @@ def verdict(contents: Mapping[str, Any], *, own_rows: bool = False) -> dict[str,
     'Confidence is off by 18.8 points on the average unseen domain; calibration brings it to 0.5.'
     """
     new = contents.get("unlabelled")
-    sentences = [] if new is None else _sentences_of_new_domains(new)
+    expected = [] if new is None else _expected_in_new_domains(new)
+    warned = [] if new is None else _warned_of_new_domains(new)
     domains = contents.get("domains")
     if domains is None:
-        headline = sentences[0] if sentences else "There are no labels, so nothing can be scored."
-        return {"state": "unknown", "headline": headline, "sentences": sentences[1:]}
+        nothing = "There are no labels, so nothing can be scored."
+        headline, *others = [*expected[:1], *warned, *expected[1:]] or [nothing]
+        return {"state": "unknown", "headline": headline, "sentences": others}
     kind = np.array(domains["kind"])
     unseen = _Compared.from_domains(domains, kind == "unseen")
     known = _Compared.from_domains(domains, kind == "known")
@@ -73,7 +75,7 @@ def verdict(contents: Mapping[str, Any], *, own_rows: bool = False) -> dict[str,
     return {
         "state": main.state() if unseen is not None else "unknown",
         "headline": main.headline(noun),
-        "sentences": [*first, *sentences, *found, main.definition(noun)],
+        "sentences": [*first, *warned, *expected, *found, main.definition(noun)],
     }
 
 
@@ -266,11 +268,26 @@ class _Compared:
         )
 
 
-def _sentences_of_new_domains(new: Mapping[str, Any]) -> list[str]:
-    """What to expect in domains without labels, the lowest limits first."""
+def _warned_of_new_domains(new: Mapping[str, Any]) -> list[str]:
+    """Domains without labels that are unlike all known ones."""
+    names = [
+        _short(name)
+        for name, found in zip(new["name"], new["verdict"], strict=True)
+        if found == "outside"
+    ]
+    if not names:
+        return []
+    whose = "its" if len(names) == 1 else "their"
+    return [
+        f"Do not rely on the model in {few(names, _NAMED)}: {whose} scores are unlike those of "
+        "every known domain, so that the accuracy cannot be predicted."
+    ]
+
+
+def _expected_in_new_domains(new: Mapping[str, Any]) -> list[str]:
+    """What to expect in the other domains without labels, the lowest limits first."""
     low, high, predicted = (array(new[key]) for key in ("low", "high", "predicted"))
     names = [_short(name) for name in new["name"]]
-    outside = [k for k, one in enumerate(new["verdict"]) if one == "outside"]
     others = [k for k in range(len(names)) if new["verdict"][k] != "outside"]
     found = []
     for k in [k for k in others if high[k] - low[k] < 1.0][:_NAMED]:
@@ -289,13 +306,7 @@ def _sentences_of_new_domains(new: Mapping[str, Any]) -> list[str]:
     ]
     more = len(others) - len(found)
     if more > 0:
-        found.append(f"The table of new domains has {more} more.")
-    if outside:
-        is_one = len(outside) == 1
-        found.append(
-            f"Do not rely on any prediction for {few((names[k] for k in outside), _NAMED)}: "
-            f"{'its' if is_one else 'their'} scores are unlike those of every known domain."
-        )
+        found.append(f"{more:,} more new domains are in the table below.")
     return found
 
 
