@@ -27,7 +27,7 @@ def suggested_layers(module: Any, layer: Any = None) -> str:
     layers = dict(module.named_modules())
     similar = difflib.get_close_matches(layer, layers, _SHOWN) if isinstance(layer, str) else []
     linear = [name for name, part in layers.items() if isinstance(part, loaded_torch().nn.Linear)]
-    names = dict.fromkeys([*similar, *linear[-_SHOWN:]])
+    names = dict.fromkeys(name for name in [*similar, *linear[-_SHOWN:]] if name)
     return ", ".join(names) or "module.named_modules()"
 
 

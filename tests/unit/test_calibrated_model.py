@@ -160,6 +160,24 @@ def test_half_precision_changes_the_network_only(md_ts):
     assert calibrated.calibrator.head.coef.dtype == torch.float32
 
 
+def test_a_copy_of_the_network_holds_no_calibrator(md_ts):
+    module = network()
+    calibrated = CalibratedModel(module, md_ts, layer="6")
+    (hook,) = copy.deepcopy(module)[6]._forward_pre_hooks.values()
+    assert not any(isinstance(part, nn.Module) for part in vars(hook.__self__).values())
+    assert not isinstance(hook.__self__, nn.Module)
+    another = CalibratedModel(copy.deepcopy(module), md_ts, layer="6")
+    assert torch.equal(another(images(5))[0], calibrated(images(5))[0])
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.*:DeprecationWarning")
+def test_a_traced_network_serves_a_calibrator_without_features():
+    calibrator = fitted(dc.TemperatureScaling())
+    traced = CalibratedModel(torch.jit.trace(network().eval(), images(2)), calibrator)
+    wanted = CalibratedModel(network(), calibrator)(images(5)).probabilities
+    torch.testing.assert_close(traced(images(5)).probabilities, wanted)
+
+
 def test_gradients_reach_the_inputs(md_ts):
     x = images(3).requires_grad_()
     CalibratedModel(network(), md_ts, layer="6")(x).confidence.sum().backward()
@@ -230,9 +248,18 @@ BAD_ARGUMENTS = {
     "layer unused": (lambda m: (network(), fitted(dc.TemperatureScaling()), "x"), "no layer 'x'"),
     "model": (lambda m: (dc.vision.Network(network(), "6"), m, None), "got Network; .*layer="),
     "calibrator": (lambda m: (network(), "model.safetensors", "6"), r"got str; domaincal.load\("),
+    "module": (lambda m: (network(), m.to_torch(), "6"), "got FeatureTemperatures; pass the "),
+    "classifier": (lambda m: (network(), deploy.CalibratedDomainClassifier(None), "6"),
+                   r"got CalibratedDomainClassifier; pass its calibrator_"),
+    "root": (lambda m: (network(), m, ""), "has no layer ''; .* one of 5.0, 6"),
+    "traced": (lambda m: (torch.jit.trace(network().eval(), images(2)), m, "6"),
+               r"'6' is compiled by torch.jit, .*; pass the network as it was before torch.jit"),
+    "exported": (lambda m: (torch.export.export(network().eval(), (images(2),)).module(), m, "6"),
+                 r"is a GraphModule of torch.export, .*; pass the network that was exported"),
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.*:DeprecationWarning")
 @pytest.mark.parametrize(("arguments", "message"), BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
 def test_bad_arguments_are_named(arguments, message, md_ts):
     model, calibrator, layer = arguments(md_ts)

@@ -83,6 +83,7 @@ class DomainTemperatureScaling(DomainCalibrator):
             codes[order],
             np.asarray(known, np.float64)[order],
             self.temperature_,
+            are_names=integers,
         )
 
     def _warn_of_unseen_domains(self, unseen: Sequence[object], fitted: Sequence[object]) -> None:

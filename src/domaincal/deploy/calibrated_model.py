@@ -15,6 +15,8 @@ from domaincal._last_layer import (
 )
 from domaincal._optional import require
 from domaincal.calibrators.base import Calibrator
+from domaincal.calibrators.calibrator_module import CalibratorModule
+from domaincal.deploy.calibrated_classifier import CalibratedDomainClassifier
 from domaincal.errors import InputError
 
 torch: Any = require("torch", extra="torch", purpose="CalibratedModel")
@@ -79,7 +81,7 @@ class CalibratedModel(torch.nn.Module):
         if not isinstance(calibrator, Calibrator):
             raise InputError(
                 f"calibrator must be a fitted calibrator of domaincal, got "
-                f"{type(calibrator).__name__}; domaincal.load(path) reads one from a file."
+                f"{type(calibrator).__name__}; {_calibrator_cure(calibrator)}."
             )
         module = calibrator.to_torch()
         if layer is not None:
@@ -92,8 +94,9 @@ class CalibratedModel(torch.nn.Module):
         self.calibrator = module if weight is None else module.to(weight.device)
         self._calls = _LayerCalls()
         if self.layer is not None:
-            model.get_submodule(self.layer).register_forward_pre_hook(self._capture)
-        self.eval()
+            _check_is_not_compiled(model, self.layer)
+            find_layer(model, self.layer).register_forward_pre_hook(self._calls.capture)
+        self._to_eval_mode()
 
     def forward(self, *inputs: Any, domains: Any = None, **options: Any) -> Any:
         """Calibrated predictions for the inputs of the network.
@@ -151,19 +154,55 @@ class CalibratedModel(torch.nn.Module):
             )
         return features
 
-    def _capture(self, layer: Any, given: tuple[Any, ...]) -> None:
-        if self._calls.inputs is not None:  # None if the network is called by itself
-            self._calls.inputs.append(given)
+    def _to_eval_mode(self) -> None:
+        try:
+            self.eval()
+        except NotImplementedError:
+            raise InputError(
+                f"the network is a {type(self.model).__name__} of torch.export, which cannot be "
+                "put in eval mode; pass the network that was exported, and export the "
+                "CalibratedModel."
+            ) from None
 
 
 class _LayerCalls(threading.local):
-    """Inputs of the last layer in a forward pass of this thread; several threads may have one."""
+    """Inputs of the last layer in a forward pass of this thread; several threads may have one.
+
+    The hook on the layer is a method of this object: a copy of the network has no calibrator.
+    """
 
     def __init__(self) -> None:
         self.inputs: list[tuple[Any, ...]] | None = None
 
+    def capture(self, layer: Any, given: tuple[Any, ...]) -> None:
+        """Keep the input of a call, unless the network is called by itself."""
+        if self.inputs is not None:
+            self.inputs.append(given)
+
     def __reduce__(self) -> Any:
         return (_LayerCalls, ())  # copies and files of the module hold no inputs
+
+
+def _calibrator_cure(given: Any) -> str:
+    """What to pass instead of an object that is no calibrator."""
+    if isinstance(given, CalibratedDomainClassifier):
+        return "pass its calibrator_, if it was fitted to logits of this network"
+    if isinstance(given, CalibratorModule):
+        return "pass the calibrator that the module was made of"
+    return "domaincal.load(path) reads one from a file"
+
+
+def _check_is_not_compiled(model: Any, layer: str) -> None:
+    """Raise InputError if a part of the network around the layer is compiled by torch.jit."""
+    around = (
+        part for name, part in model.named_modules() if not name or layer.startswith(f"{name}.")
+    )
+    if any(isinstance(part, torch.jit.ScriptModule) for part in around):
+        raise InputError(
+            f"the network around the layer {layer!r} is compiled by torch.jit, so that the input "
+            "of this layer cannot be read; pass the network as it was before torch.jit.trace or "
+            "torch.jit.script."
+        )
 
 
 def _classifier_name(model: Any, method: str) -> str:

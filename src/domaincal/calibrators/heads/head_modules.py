@@ -25,7 +25,15 @@ def head_module(head: Any) -> Any:
     )
 
 
-class LinearHead(LearnedNumbers):
+class HeadModule(LearnedNumbers):
+    """Base class of heads; ``options`` change its values but are no buffers."""
+
+    def __init__(self, **options: int) -> None:
+        super().__init__()
+        self.options = options
+
+
+class LinearHead(HeadModule):
     """``features @ coef + intercept``."""
 
     def __init__(self, head: LinearMap) -> None:
@@ -37,7 +45,7 @@ class LinearHead(LearnedNumbers):
         return features @ self.coef + self.intercept
 
 
-class KernelHead(LearnedNumbers):
+class KernelHead(HeadModule):
     """Gaussian kernel with the reference rows, times their dual coefficients."""
 
     def __init__(self, head: KernelMap) -> None:
@@ -67,11 +75,11 @@ class KernelHead(LearnedNumbers):
         return torch.where(features.isfinite().all(1), values, torch.nan)
 
 
-class NeighbourHead(LearnedNumbers):
+class NeighbourHead(HeadModule):
     """Mean target of the nearest reference rows; its gradient in the features is 0."""
 
     def __init__(self, head: NeighbourMap) -> None:
-        super().__init__()
+        super().__init__(n_neighbors=head.n_neighbors)
         self.n_neighbors = head.n_neighbors
         squares = np.square(head.rows, dtype=np.float64).sum(axis=1)
         self.store(rows=head.rows, squares=squares, targets=head.targets)
