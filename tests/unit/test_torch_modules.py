@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 import domaincal as dc
+from domaincal.kernels.torch_maps import NeighbourMeans
 from exported_models import EXPORTED, WITHOUT_TEMPERATURE, exported_model
 from hard_rows import hard_rows, training_rows
 
@@ -92,6 +93,19 @@ def test_batches_are_thinned_as_in_python():
     np.testing.assert_allclose(found(z, x, domains).temperature, wanted, rtol=1e-10)
     model.max_rows = 20_000
     assert abs(model.to_torch()(z, x, domains).temperature - torch.tensor(wanted)).max() > 1e-4
+
+
+def test_of_rows_at_the_same_distance_the_first_of_the_fit_are_neighbours():
+    model = copy.copy(exported_model("md-ts-knn"))
+    whole = np.random.default_rng(0).integers(0, 3, (200, 16)).astype(np.float64)
+    whole[:, 2:] = 0.0  # nine different rows
+    model.head_ = dataclasses.replace(
+        model.head_, rows=whole, targets=np.linspace(1.0, 2.0, 200), n_neighbors=10
+    )
+    x, z = torch.tensor(whole[:9]), torch.zeros(9, 5)
+    means = NeighbourMeans(torch.tensor(whole), torch.tensor(model.head_.targets))  # of a GPU
+    found = model.to_torch()(z, x).temperature
+    torch.testing.assert_close(found, means(x, [10])[:, 0].clamp(*model.clip_).float())
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -76,7 +76,11 @@ class KernelHead(HeadModule):
 
 
 class NeighbourHead(HeadModule):
-    """Mean target of the nearest reference rows; its gradient in the features is 0."""
+    """Mean target of the nearest reference rows; its gradient in the features is 0.
+
+    Of rows at the same distance, the first of the fit count, as in
+    :class:`~domaincal.kernels.torch_maps.NeighbourMeans`: the order of ``topk`` is not defined.
+    """
 
     def __init__(self, head: NeighbourMap) -> None:
         super().__init__(n_neighbors=head.n_neighbors)
@@ -88,8 +92,11 @@ class NeighbourHead(HeadModule):
         """Value of each row; NaN for features that are not finite."""
         # Without |x|**2, which is the same for all reference rows.
         distance = self.squares - 2.0 * (features @ self.rows.to(features.dtype).T)
-        nearest = distance.topk(self.n_neighbors, dim=1, largest=False).indices
-        values = self.targets[nearest].mean(1)
+        limit = distance.topk(self.n_neighbors, dim=1, largest=False).values[:, -1:]
+        nearer, tied = distance < limit, distance == limit
+        missing = self.n_neighbors - nearer.sum(1, keepdim=True)
+        chosen = nearer | (tied & (tied.cumsum(1, dtype=torch.int32) <= missing))
+        values = chosen.to(self.targets.dtype) @ self.targets / self.n_neighbors
         return torch.where(features.isfinite().all(1), values, torch.nan)
 
 
