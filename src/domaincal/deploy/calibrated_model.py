@@ -26,17 +26,17 @@ class CalibratedModel(torch.nn.Module):
     """A network and a fitted calibrator in one torch module.
 
     One forward pass of the network gives logits and features, and with them calibrated
-    probabilities, their confidence and the temperature. The module is put in eval mode: the
-    calibrator was fitted to outputs in eval mode. It works under ``torch.inference_mode``, moves
-    with ``to(device)``, and its ``state_dict`` holds the network under ``model.`` and the
-    calibrator under ``calibrator.``.
+    probabilities, their confidence and the temperature. The module is put in eval mode, because the
+    calibrator was fitted to outputs in eval mode. The network is not copied. Its ``layer`` keeps a
+    hook, which does nothing when the network is called by itself.
 
     Parameters
     ----------
     model : torch.nn.Module
         Network that returns the logits: a tensor of shape (rows, n_classes).
     calibrator : calibrator
-        Fitted to logits of this network and, if it uses features, to the input of ``layer``.
+        Fitted to logits of this network and, if it uses features, to the input of ``layer``. Its
+        module is :meth:`to_torch`.
     layer : str, optional
         Name of the last layer of the network; the features are its input, flattened. By default
         that of timm's ``get_classifier()``. Not needed for a calibrator that uses no features.
@@ -46,7 +46,7 @@ class CalibratedModel(torch.nn.Module):
     model : torch.nn.Module
         The network.
     calibrator : torch.nn.Module
-        Module of the calibrator (:meth:`to_torch`), on the device of the network.
+        Module of the calibrator, on the device of the network.
     layer : str or None
         None if features are not used.
 
@@ -106,7 +106,8 @@ class CalibratedModel(torch.nn.Module):
         *inputs, **options
             Arguments of the network.
         domains : tensor of integers, shape (n,), optional
-            Domain of each row, for calibrators that use it (:meth:`to_torch`).
+            Domain of each row, for calibrators that use it, as in :meth:`to_torch`. It is not
+            passed to the network.
 
         Returns
         -------
