@@ -206,6 +206,12 @@ def test_it_moves_to_a_gpu_and_starts_on_that_of_the_network(md_ts):
         torch.testing.assert_close(found.cpu(), wanted, rtol=1e-4, atol=1e-4)
 
 
+def compiled_in_place(name):
+    module = network()
+    module.get_submodule(name).compile(backend="eager")
+    return module
+
+
 class Wrapped(nn.Module):
     """A network whose output is changed."""
 
@@ -220,7 +226,7 @@ class Wrapped(nn.Module):
 BAD_OUTPUTS = {
     "tuple": (lambda net, x: (net(x), 0), r"returns a tuple instead .*'inner.inner.6'"),
     "dictionary": (lambda net, x: {"logits": net(x)}, r"returns a dict .*\(inputs\).logits"),
-    "shape": (lambda net, x: net(x)[:, :, None], r"returns the shape \(4, 3, 1\), but logits"),
+    "shape": (lambda net, x: net(x)[:, :, None], r"shape \(4, 3, 1\), .*'inner.inner.6'"),
     "classes": (lambda net, x: net(x)[:, :2], "returns 2 classes, but the calibrator .* 3; pass a"),
     "twice": (lambda net, x: net(x) + net(x), "'inner.6' was called 2 times for one batch; name"),
     "never": (lambda net, x: net[:-1](x)[:, :3], "'inner.6' was called 0 times"),
@@ -233,6 +239,15 @@ BAD_OUTPUTS = {
 def test_a_network_that_returns_something_else_is_an_error(change, message, md_ts):
     calibrated = CalibratedModel(Wrapped(change), md_ts, layer="inner.6")
     with pytest.raises(dc.errors.InputError, match=message):
+        calibrated(images(4))
+
+
+@pytest.mark.parametrize("columns", [slice(1), 0])
+def test_one_logit_of_a_binary_classifier_is_an_error(columns):
+    logits = np.random.default_rng(0).normal(size=(40, 2))
+    calibrator = dc.TemperatureScaling().fit(logits, np.arange(40) % 2)
+    calibrated = CalibratedModel(Wrapped(lambda net, x: net(x)[:, columns]), calibrator)
+    with pytest.raises(dc.errors.InputError, match=r"one logit z .*stack\(\(torch.zeros"):
         calibrated(images(4))
 
 
@@ -254,6 +269,10 @@ BAD_ARGUMENTS = {
     "root": (lambda m: (network(), m, ""), "has no layer ''; .* one of 5.0, 6"),
     "traced": (lambda m: (torch.jit.trace(network().eval(), images(2)), m, "6"),
                r"'6' is compiled by torch.jit, .*; pass the network as it was before torch.jit"),
+    "compiled": (lambda m: (torch.compile(network(), backend="eager"), m, "6"),
+                 r"'6' is compiled by torch.compile, .*compile the CalibratedModel instead"),
+    "in place": (lambda m: (compiled_in_place(""), m, "6"), "'6' is compiled by torch.compile"),
+    "its layer": (lambda m: (compiled_in_place("6"), m, "6"), "'6' is compiled by torch.compile"),
     "exported": (lambda m: (torch.export.export(network().eval(), (images(2),)).module(), m, "6"),
                  r"is a GraphModule of torch.export, .*; pass the network that was exported"),
 }  # fmt: skip

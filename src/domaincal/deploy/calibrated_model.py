@@ -11,6 +11,7 @@ from domaincal._last_layer import (
     check_returns_tensor,
     find_layer,
     first_input,
+    renamed_layer,
     suggested_layers,
 )
 from domaincal._optional import require
@@ -84,19 +85,20 @@ class CalibratedModel(torch.nn.Module):
                 f"{type(calibrator).__name__}; {_calibrator_cure(calibrator)}."
             )
         module = calibrator.to_torch()
+        self.layer = None
+        if module.n_features is not None:
+            _check_is_not_compiled(model, layer)
         if layer is not None:
             find_layer(model, layer)
-        self.layer = None
         if module.n_features is not None:
             self.layer = _classifier_name(model, module.method) if layer is None else layer
         weight = next(model.parameters(), None)
         self.model = model
         self.calibrator = module if weight is None else module.to(weight.device)
         self._calls = _LayerCalls()
-        if self.layer is not None:
-            _check_is_not_compiled(model, self.layer)
-            find_layer(model, self.layer).register_forward_pre_hook(self._calls.capture)
         self._to_eval_mode()
+        if self.layer is not None:
+            find_layer(model, self.layer).register_forward_pre_hook(self._calls.capture)
 
     def forward(self, *inputs: Any, domains: Any = None, **options: Any) -> Any:
         """Calibrated predictions for the inputs of the network.
@@ -121,19 +123,31 @@ class CalibratedModel(torch.nn.Module):
         finally:
             self._calls.inputs = None
         check_returns_tensor(logits, self.layer, inputs="inputs")
+        self._check_shape(logits)
+        features = None if self.layer is None else self._features(captured, logits.shape[0])
+        return self.calibrator(logits, features, domains)
+
+    def _check_shape(self, logits: Any) -> None:
+        """Raise InputError unless logits have the shape (rows, classes)."""
         n_classes = self.calibrator.n_classes
+        if n_classes == 2 and (logits.ndim == 1 or logits.shape[1:] == (1,)):
+            raise InputError(
+                f"the network returns the shape {tuple(logits.shape)}: one logit z for each row, "
+                "but the calibrator was fitted with 2 classes; wrap it in a module whose forward "
+                "makes z 1-dimensional and returns torch.stack((torch.zeros_like(z), z), dim=1)"
+                f"{renamed_layer(self.layer)}."
+            )
         if logits.ndim != 2:
             raise InputError(
                 f"the network returns the shape {tuple(logits.shape)}, but logits must have the "
-                "shape (rows, classes); wrap it in a module that returns those."
+                "shape (rows, classes); wrap it in a module whose forward returns those"
+                f"{renamed_layer(self.layer)}."
             )
         if logits.shape[1] != n_classes:
             raise InputError(
                 f"the network returns {logits.shape[1]} classes, but the calibrator was fitted "
                 f"with {n_classes}; pass a calibrator that was fitted to logits of this network."
             )
-        features = None if self.layer is None else self._features(captured, logits.shape[0])
-        return self.calibrator(logits, features, domains)
 
     def _features(self, captured: list[tuple[Any, ...]], n_rows: int) -> Any:
         """Input of the last layer, flattened."""
@@ -193,17 +207,25 @@ def _calibrator_cure(given: Any) -> str:
     return "domaincal.load(path) reads one from a file"
 
 
-def _check_is_not_compiled(model: Any, layer: str) -> None:
-    """Raise InputError if a part of the network around the layer is compiled by torch.jit."""
-    around = (
-        part for name, part in model.named_modules() if not name or layer.startswith(f"{name}.")
-    )
-    if any(isinstance(part, torch.jit.ScriptModule) for part in around):
-        raise InputError(
-            f"the network around the layer {layer!r} is compiled by torch.jit, so that the input "
-            "of this layer cannot be read; pass the network as it was before torch.jit.trace or "
-            "torch.jit.script."
-        )
+def _check_is_not_compiled(model: Any, layer: str | None) -> None:
+    """Raise InputError if a part of the network around the layer is compiled.
+
+    Compiled code need not call the hook on the layer.
+    """
+    for name, part in model.named_modules():
+        if name and not f"{layer}.".startswith(f"{name}."):
+            continue
+        place = "the network" if layer is None else f"the network around the layer {layer!r}"
+        if isinstance(part, torch.jit.ScriptModule) and name != layer:
+            raise InputError(
+                f"{place} is compiled by torch.jit, so that the input of its last layer cannot be "
+                "read; pass the network as it was before torch.jit.trace or torch.jit.script."
+            )
+        if "_orig_mod" in part._modules or part._compiled_call_impl is not None:
+            raise InputError(
+                f"{place} is compiled by torch.compile, which may leave out the hook on its last "
+                "layer; pass the network as it was before, and compile the CalibratedModel instead."
+            )
 
 
 def _classifier_name(model: Any, method: str) -> str:
