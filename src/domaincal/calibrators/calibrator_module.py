@@ -185,7 +185,7 @@ class CalibratorModule(LearnedNumbers):
         self._check_tensor(domains, "domains", self._domains_cure)
         if domains.is_floating_point() or domains.is_complex() or domains.dtype == torch.bool:
             raise InputError(
-                f"domains are {domains.dtype}; pass a tensor with an integer code for each row."
+                f"domains are {domains.dtype} instead of integers; pass {self._domains_cure}."
             )
         if domains.ndim != 1 or domains.shape[0] != n_rows:
             raise InputError(
