@@ -344,7 +344,7 @@ BAD = {
     "features": ("mixture", lambda z, x, d: (z, x[:, 1:]), r"\(360, 15\), .* 16 features; pass"),
     "feature rows": ("dac", lambda z, x, d: (z, x[1:]), "have 359 rows, but the logits have 360"),
     "no domains": ("domain-ts", lambda z, x, d: (z,), "needs domains; pass domains=..., a tensor"),
-    "real domains": ("batch", lambda z, x, d: (z, x, d.float()), "float32 instead of integers; pass"),
+    "real domains": ("batch", lambda z, x, d: (z, x, d.float()), "float32 instead of integers"),
     "domain rows": ("batch", lambda z, x, d: (z, x, d[1:]), r"shape \(359,\), .* 360 rows"),
     "array": ("ts", lambda z, x, d: (z.numpy(),), r"logits are of the type ndarray; pass a tensor"),
     "feature list": ("dac", lambda z, x, d: (z, x.tolist()), "features are of the type list; pass"),
