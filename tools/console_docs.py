@@ -17,7 +17,7 @@ import traceback
 from pathlib import Path
 
 # Imported before the first fork, so that no command spends time on it.
-_PRELOADED = ("domaincal.cli", "domaincal.evaluation", "domaincal.kernels.numba_kernels")
+_PRELOADED = ("domaincal.cli", "domaincal.evaluation", "domaincal.kernels.numba_sums")
 _BLOCK = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
 # Words and quoted strings, up to the first operator of the shell.
 _WORDS = r"""(?:[^'"|;&<>]|'[^']*'|"[^"]*")"""

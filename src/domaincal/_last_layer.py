@@ -27,7 +27,7 @@ def suggested_layers(module: Any, layer: Any = None) -> str:
     layers = dict(module.named_modules())
     similar = difflib.get_close_matches(layer, layers, _SHOWN) if isinstance(layer, str) else []
     linear = [name for name, part in layers.items() if isinstance(part, loaded_torch().nn.Linear)]
-    names = dict.fromkeys([*similar, *linear[-_SHOWN:]])
+    names = dict.fromkeys(name for name in [*similar, *linear[-_SHOWN:]] if name)
     return ", ".join(names) or "module.named_modules()"
 
 
@@ -54,9 +54,13 @@ def check_calls(layer: str, n_calls: int) -> None:
 def check_returns_tensor(logits: Any, layer: str | None, *, inputs: str) -> None:
     """Raise InputError unless the module returned a tensor; ``inputs`` is the name of its input."""
     if not is_tensor(logits):
-        renamed = "" if layer is None else f", and name its layer 'inner.{layer}'"
         raise InputError(
             f"the network returns a {type(logits).__name__} instead of logits; wrap it in a "
             f"module whose forward returns them, such as self.inner({inputs})[0] or "
-            f"self.inner({inputs}).logits{renamed}."
+            f"self.inner({inputs}).logits{renamed_layer(layer)}."
         )
+
+
+def renamed_layer(layer: str | None) -> str:
+    """End of a message whose cure is to wrap the network."""
+    return "" if layer is None else f", and name its layer 'inner.{layer}'"

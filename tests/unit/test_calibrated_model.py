@@ -160,6 +160,24 @@ def test_half_precision_changes_the_network_only(md_ts):
     assert calibrated.calibrator.head.coef.dtype == torch.float32
 
 
+def test_a_copy_of_the_network_holds_no_calibrator(md_ts):
+    module = network()
+    calibrated = CalibratedModel(module, md_ts, layer="6")
+    (hook,) = copy.deepcopy(module)[6]._forward_pre_hooks.values()
+    assert not any(isinstance(part, nn.Module) for part in vars(hook.__self__).values())
+    assert not isinstance(hook.__self__, nn.Module)
+    another = CalibratedModel(copy.deepcopy(module), md_ts, layer="6")
+    assert torch.equal(another(images(5))[0], calibrated(images(5))[0])
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.*:DeprecationWarning")
+def test_a_traced_network_serves_a_calibrator_without_features():
+    calibrator = fitted(dc.TemperatureScaling())
+    traced = CalibratedModel(torch.jit.trace(network().eval(), images(2)), calibrator)
+    wanted = CalibratedModel(network(), calibrator)(images(5)).probabilities
+    torch.testing.assert_close(traced(images(5)).probabilities, wanted)
+
+
 def test_gradients_reach_the_inputs(md_ts):
     x = images(3).requires_grad_()
     CalibratedModel(network(), md_ts, layer="6")(x).confidence.sum().backward()
@@ -188,6 +206,12 @@ def test_it_moves_to_a_gpu_and_starts_on_that_of_the_network(md_ts):
         torch.testing.assert_close(found.cpu(), wanted, rtol=1e-4, atol=1e-4)
 
 
+def compiled_in_place(name):
+    module = network()
+    module.get_submodule(name).compile(backend="eager")
+    return module
+
+
 class Wrapped(nn.Module):
     """A network whose output is changed."""
 
@@ -202,7 +226,7 @@ class Wrapped(nn.Module):
 BAD_OUTPUTS = {
     "tuple": (lambda net, x: (net(x), 0), r"returns a tuple instead .*'inner.inner.6'"),
     "dictionary": (lambda net, x: {"logits": net(x)}, r"returns a dict .*\(inputs\).logits"),
-    "shape": (lambda net, x: net(x)[:, :, None], r"returns the shape \(4, 3, 1\), but logits"),
+    "shape": (lambda net, x: net(x)[:, :, None], r"shape \(4, 3, 1\), .*'inner.inner.6'"),
     "classes": (lambda net, x: net(x)[:, :2], "returns 2 classes, but the calibrator .* 3; pass a"),
     "twice": (lambda net, x: net(x) + net(x), "'inner.6' was called 2 times for one batch; name"),
     "never": (lambda net, x: net[:-1](x)[:, :3], "'inner.6' was called 0 times"),
@@ -218,6 +242,15 @@ def test_a_network_that_returns_something_else_is_an_error(change, message, md_t
         calibrated(images(4))
 
 
+@pytest.mark.parametrize("columns", [slice(1), 0])
+def test_one_logit_of_a_binary_classifier_is_an_error(columns):
+    logits = np.random.default_rng(0).normal(size=(40, 2))
+    calibrator = dc.TemperatureScaling().fit(logits, np.arange(40) % 2)
+    calibrated = CalibratedModel(Wrapped(lambda net, x: net(x)[:, columns]), calibrator)
+    with pytest.raises(dc.errors.InputError, match=r"one logit z .*stack\(\(torch.zeros"):
+        calibrated(images(4))
+
+
 def test_a_layer_with_other_features_is_an_error(md_ts):
     calibrated = CalibratedModel(network(), md_ts, layer="5.0")
     with pytest.raises(dc.errors.InputError, match=r"'5.0' has 16 features, .* with 8; name the"):
@@ -230,9 +263,22 @@ BAD_ARGUMENTS = {
     "layer unused": (lambda m: (network(), fitted(dc.TemperatureScaling()), "x"), "no layer 'x'"),
     "model": (lambda m: (dc.vision.Network(network(), "6"), m, None), "got Network; .*layer="),
     "calibrator": (lambda m: (network(), "model.safetensors", "6"), r"got str; domaincal.load\("),
+    "module": (lambda m: (network(), m.to_torch(), "6"), "got FeatureTemperatures; pass the "),
+    "classifier": (lambda m: (network(), deploy.CalibratedDomainClassifier(None), "6"),
+                   r"got CalibratedDomainClassifier; pass its calibrator_"),
+    "root": (lambda m: (network(), m, ""), "has no layer ''; .* one of 5.0, 6"),
+    "traced": (lambda m: (torch.jit.trace(network().eval(), images(2)), m, "6"),
+               r"'6' is compiled by torch.jit, .*; pass the network as it was before torch.jit"),
+    "compiled": (lambda m: (torch.compile(network(), backend="eager"), m, "6"),
+                 r"'6' is compiled by torch.compile, .*compile the CalibratedModel instead"),
+    "in place": (lambda m: (compiled_in_place(""), m, "6"), "'6' is compiled by torch.compile"),
+    "its layer": (lambda m: (compiled_in_place("6"), m, "6"), "'6' is compiled by torch.compile"),
+    "exported": (lambda m: (torch.export.export(network().eval(), (images(2),)).module(), m, "6"),
+                 r"is a GraphModule of torch.export, .*; pass the network that was exported"),
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.*:DeprecationWarning")
 @pytest.mark.parametrize(("arguments", "message"), BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
 def test_bad_arguments_are_named(arguments, message, md_ts):
     model, calibrator, layer = arguments(md_ts)

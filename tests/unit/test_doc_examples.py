@@ -36,8 +36,9 @@ def test_the_page_on_streams_prints_what_it_shows(block, printed, capsys):
 
 @pytest.mark.parametrize(("block", "printed"), _blocks("docs/deploy.md"))
 @pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")  # small random data
-def test_the_page_on_torch_prints_what_it_shows(block, printed, capsys):
+def test_the_page_on_torch_prints_what_it_shows(block, printed, capsys, tmp_path, monkeypatch):
     pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)  # a block writes files
     exec(compile(block, "docs/deploy.md", "exec"), {})
     assert capsys.readouterr().out == printed
 

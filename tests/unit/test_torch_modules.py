@@ -1,5 +1,7 @@
 """Modules of to_torch: the same numbers as Python, gradients, compilation, export, bad input."""
 
+import copy
+import dataclasses
 import io
 import sys
 
@@ -9,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 import domaincal as dc
+from domaincal.kernels.torch_maps import NeighbourMeans
 from exported_models import EXPORTED, WITHOUT_TEMPERATURE, exported_model
 from hard_rows import hard_rows, training_rows
 
@@ -90,6 +93,19 @@ def test_batches_are_thinned_as_in_python():
     np.testing.assert_allclose(found(z, x, domains).temperature, wanted, rtol=1e-10)
     model.max_rows = 20_000
     assert abs(model.to_torch()(z, x, domains).temperature - torch.tensor(wanted)).max() > 1e-4
+
+
+def test_of_rows_at_the_same_distance_the_first_of_the_fit_are_neighbours():
+    model = copy.copy(exported_model("md-ts-knn"))
+    whole = np.random.default_rng(0).integers(0, 3, (200, 16)).astype(np.float64)
+    whole[:, 2:] = 0.0  # nine different rows
+    model.head_ = dataclasses.replace(
+        model.head_, rows=whole, targets=np.linspace(1.0, 2.0, 200), n_neighbors=10
+    )
+    x, z = torch.tensor(whole[:9]), torch.zeros(9, 5)
+    means = NeighbourMeans(torch.tensor(whole), torch.tensor(model.head_.targets))  # of a GPU
+    found = model.to_torch()(z, x).temperature
+    torch.testing.assert_close(found, means(x, [10])[:, 0].clamp(*model.clip_).float())
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -240,6 +256,25 @@ def test_the_state_of_a_module_is_that_of_the_calibrator():
     assert not list(module.parameters())
 
 
+@pytest.mark.parametrize(("name", "other"), [
+    ("md-ts-ols", "md-ts-log"), ("batch", "batch-row"), ("md-ts-ols", "feature-ts"),
+])  # fmt: skip
+def test_the_state_of_other_options_is_refused(name, other):
+    module, state = exported_model(name).to_torch(), exported_model(other).to_torch().state_dict()
+    with pytest.raises(RuntimeError, match=r"state of .*, but the module is that of .*; make it"):
+        module.load_state_dict(state)
+    with pytest.raises(RuntimeError, match="Missing key"):
+        module.load_state_dict({})
+
+
+def test_the_state_of_other_neighbours_is_refused():
+    few, more = (copy.copy(exported_model("md-ts-knn")) for _ in range(2))
+    for n, model in ((3, few), (5, more)):
+        model.head_ = dataclasses.replace(model.head_, n_neighbors=n)
+    with pytest.raises(RuntimeError, match=r"n_neighbors=5, but .*n_neighbors=3; make"):
+        few.to_torch().load_state_dict(more.to_torch().state_dict())
+
+
 def test_half_precision_leaves_the_learned_numbers_in_float32():
     z, x, _ = rows("float32")
     for convert in (torch.nn.Module.half, torch.nn.Module.bfloat16):
@@ -289,6 +324,9 @@ def test_a_domain_that_is_a_string_is_looked_up_by_its_position():
     )
     unknown = model.to_torch()(z, domains=torch.full((len(z),), -1)).temperature
     np.testing.assert_allclose(unknown, model.temperature_, rtol=1e-6)
+    for given in (None, names[::50], names[::50].tolist()):
+        with pytest.raises(dc.errors.InputError, match=r"a tensor with the position .*get_indexer"):
+            model.to_torch()(z, domains=given)
 
 
 def test_a_calibrator_from_a_file_has_the_same_module(tmp_path):
@@ -306,8 +344,20 @@ BAD = {
     "features": ("mixture", lambda z, x, d: (z, x[:, 1:]), r"\(360, 15\), .* 16 features; pass"),
     "feature rows": ("dac", lambda z, x, d: (z, x[1:]), "have 359 rows, but the logits have 360"),
     "no domains": ("domain-ts", lambda z, x, d: (z,), "needs domains; pass domains=..., a tensor"),
-    "real domains": ("batch", lambda z, x, d: (z, x, d.float()), "torch.float32; pass .*integer"),
+    "real domains": ("batch", lambda z, x, d: (z, x, d.float()), "float32 instead of integers"),
     "domain rows": ("batch", lambda z, x, d: (z, x, d[1:]), r"shape \(359,\), .* 360 rows"),
+    "array": ("ts", lambda z, x, d: (z.numpy(),), r"logits are of the type ndarray; pass a tensor"),
+    "feature list": ("dac", lambda z, x, d: (z, x.tolist()), "features are of the type list; pass"),
+    "names": ("batch", lambda z, x, d: (z, x, ["a"] * 360),
+              r"domains are of the type list; pass .* torch.tensor\(numpy.unique\(domains, "),
+    "looked up": ("domain-ts", lambda z, x, d: (z, x, d.numpy()),
+                  r"domains are of the type ndarray; pass .* the name .* torch.tensor\(domains\)"),
+    "truth": ("ts", lambda z, x, d: (z > 0,), "logits are torch.bool; pass .* real numbers"),
+    "complex": ("mixture", lambda z, x, d: (z, x + 1j), "features are torch.complex64; pass .*"),
+    "device": ("isotonic", lambda z, x, d: (z.to("meta"),),
+               r"logits are on meta, but the module is on cpu; call module.to\('meta'\)"),
+    "features there": ("md-ts-ols", lambda z, x, d: (z, x.to("meta")), "features are on meta, but"),
+    "domains there": ("batch", lambda z, x, d: (z, x, d.to("meta")), "domains are on meta, but "),
 }  # fmt: skip
 
 

@@ -57,7 +57,9 @@ class LearnedNumbers(torch.nn.Module):
 class CalibratorModule(LearnedNumbers):
     """Base class of the modules that ``to_torch`` makes.
 
-    Subclasses implement ``_predict``.
+    Subclasses implement ``_predict``. Their ``options`` change predictions but are no buffers. The
+    buffer ``description`` holds the repr, options included, as UTF-8 bytes: a ``state_dict`` with
+    another description is refused.
 
     Attributes
     ----------
@@ -66,13 +68,25 @@ class CalibratorModule(LearnedNumbers):
     n_classes : int
     n_features : int or None
         Number of features; None if features are not used.
+    options : dict
+        Such as the target of MD-TS and the number of neighbours.
     """
 
-    def __init__(self, method: str, n_classes: int, n_features: int | None = None) -> None:
+    #: What to pass as domains, for error messages.
+    _domains_cure = (
+        "a tensor with an integer for each row, such as torch.tensor(numpy.unique(domains, "
+        "return_inverse=True)[1])"
+    )
+
+    def __init__(
+        self, method: str, n_classes: int, n_features: int | None = None, **options: str | int
+    ) -> None:
         super().__init__()
         self.method = method
         self.n_classes = n_classes
         self.n_features = n_features
+        self.options = options
+        self.store(description=np.array(list(self.extra_repr().encode()), np.uint8))
 
     def forward(self, logits: Any, features: Any = None, domains: Any = None) -> Any:
         """Predictions for all rows."""
@@ -85,14 +99,45 @@ class CalibratorModule(LearnedNumbers):
 
     def extra_repr(self) -> str:
         """Arguments in the repr of the module."""
-        features = "" if self.n_features is None else f", n_features={self.n_features}"
-        return f"{self.method}, n_classes={self.n_classes}{features}"
+        sizes = {"n_classes": self.n_classes, "n_features": self.n_features, **self.options}
+        shown = [f"{name}={value}" for name, value in sizes.items() if value is not None]
+        return ", ".join([self.method, *shown])
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        stored = state_dict.get(f"{prefix}description")
+        if stored is not None and not stored.is_meta:
+            description = bytes(stored.tolist()).decode(errors="replace")
+            if description != self.extra_repr():
+                error_msgs.append(
+                    f"this is the state of {description}, but the module is that of "
+                    f"{self.extra_repr()}; make it from the same calibrator."
+                )
+                return
+        super()._load_from_state_dict(
+            state_dict,
+            prefix,
+            local_metadata,
+            strict,
+            missing_keys,
+            unexpected_keys,
+            error_msgs,
+        )
 
     @abstractmethod
     def _predict(self, logits: Any, features: Any, domains: Any) -> TorchPredictions:
         """Predictions for checked rows; logits are float32 or float64."""
 
     def _check_logits(self, logits: Any) -> None:
+        self._check_numbers(logits, "logits", self.n_classes)
         if logits.ndim != 2 or logits.shape[1] != self.n_classes:
             raise InputError(
                 f"logits have the shape {tuple(logits.shape)}, but {self.method} was fitted with "
@@ -106,6 +151,7 @@ class CalibratorModule(LearnedNumbers):
                 f"{self.method} needs features; pass features=..., a tensor of shape (rows, "
                 f"{self.n_features})."
             )
+        self._check_numbers(features, "features", self.n_features)
         if features.ndim != 2 or features.shape[1] != self.n_features:
             raise InputError(
                 f"features have the shape {tuple(features.shape)}, but {self.method} was fitted "
@@ -118,11 +164,28 @@ class CalibratorModule(LearnedNumbers):
                 "row of features for each row of logits."
             )
 
+    def _check_numbers(self, values: Any, name: str, n_columns: int | None) -> None:
+        self._check_tensor(values, name, f"a tensor of shape (rows, {n_columns})")
+        if values.is_complex() or values.dtype == torch.bool:
+            raise InputError(f"{name} are {values.dtype}; pass a tensor of real numbers.")
+
+    def _check_tensor(self, values: Any, name: str, cure: str) -> None:
+        """Raise InputError unless the values are a tensor on the device of the module."""
+        if not isinstance(values, torch.Tensor):
+            raise InputError(f"{name} are of the type {type(values).__name__}; pass {cure}.")
+        device = self.description.device
+        if values.device != device:
+            raise InputError(
+                f"{name} are on {values.device}, but the module is on {device}; call "
+                f"module.to({str(values.device)!r}) or {name}.to({str(device)!r})."
+            )
+
     def _domain_codes(self, domains: Any, *, n_rows: int) -> Any:
         """Domains in int64; raise InputError unless there is an integer for each row."""
+        self._check_tensor(domains, "domains", self._domains_cure)
         if domains.is_floating_point() or domains.is_complex() or domains.dtype == torch.bool:
             raise InputError(
-                f"domains are {domains.dtype}; pass a tensor with an integer code for each row."
+                f"domains are {domains.dtype} instead of integers; pass {self._domains_cure}."
             )
         if domains.ndim != 1 or domains.shape[0] != n_rows:
             raise InputError(

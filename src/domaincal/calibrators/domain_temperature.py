@@ -73,7 +73,12 @@ class DomainTemperatureScaling(DomainCalibrator):
 
         codes, temperatures = self._coded_temperatures()
         return DomainTable(
-            type(self).__name__, self.n_classes_, codes, temperatures, self.temperature_
+            type(self).__name__,
+            self.n_classes_,
+            codes,
+            temperatures,
+            self.temperature_,
+            are_names=self.domain_temperatures_.index.dtype.kind in "iu",
         )
 
     def _coded_temperatures(self) -> tuple[IntArray, FloatArray]:

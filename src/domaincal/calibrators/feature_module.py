@@ -16,7 +16,8 @@ class FeatureTemperatures(TemperatureModule):
     Parameters
     ----------
     head : torch.nn.Module
-        Maps features to the target of each row; not finite for features that are not.
+        Maps features to the target of each row; not finite for features that are not. Its
+        ``options`` are added to those of the module.
     target : TemperatureTarget
     n_features : int or None
         None for a head that takes the sorted logits.
@@ -31,7 +32,8 @@ class FeatureTemperatures(TemperatureModule):
         *,
         n_features: int | None,
     ) -> None:
-        super().__init__(method, n_classes, n_features)
+        options = {"target": target.target, **head.options}
+        super().__init__(method, n_classes, n_features, **options)
         self.head = head
         self.target = target.target
         self.store(ends=np.sort(target.from_temperature(np.array([target.low, target.high]))))

@@ -21,22 +21,25 @@ class TorchExport:
 
         The module takes tensors: ``module(logits, features=None, domains=None)``. It returns a
         named tuple of ``probabilities``, ``confidence`` (of the argmax of the logits) and
-        ``temperature``, which is None for methods without one. Gradients flow to the logits and to
-        the features. ``torch.compile`` and ``torch.export`` accept it, with any number of rows; an
+        ``temperature``, which is None for methods without one. Logits and features get gradients.
+        ``torch.compile`` and ``torch.export`` accept the module, with any number of rows; an
         exported program returns a plain tuple, so that it can be loaded without domaincal.
 
         - ``features`` has the columns of the fit, in their order. Methods that use none ignore it.
-        - ``domains`` holds an integer for each row. Methods that predict batches group the rows by
-          it; without it, all rows are one batch. :class:`DomainTemperatureScaling` looks it up: the
-          name of the domain, or its position in ``domain_temperatures_`` if names are strings; any
-          other integer gets the pooled temperature.
+        - ``domains`` holds an integer for each row. Methods that predict batches take rows with the
+          same integer as one batch; without ``domains``, all rows are one batch. For
+          :class:`DomainTemperatureScaling`, the integer is the name of the domain, or its position
+          in ``domain_temperatures_`` if names are strings; any other integer gets the pooled
+          temperature. Other methods ignore ``domains``.
         - Probabilities are float32, or float64 for float64 logits.
-        - Values are not checked, which would wait for the device: where ``predict_proba`` raises an
-          error for a value that is not finite, the rows are NaN. There are no warnings.
+        - Shapes, types and devices are checked. Values are not, because a check would wait for the
+          device: where ``predict_proba`` raises an error for a value that is not finite, the rows
+          are NaN. There are no warnings.
 
         The learned values are float64 buffers, which ``to``, ``state_dict`` and ``float`` treat as
-        usual; ``half`` and ``bfloat16`` make them float32. The module has the attributes
-        ``n_classes`` and ``n_features`` (None if features are not used).
+        usual; ``half`` and ``bfloat16`` make them float32. ``load_state_dict`` refuses the state of
+        another method or of other options. The module has the attributes ``n_classes``,
+        ``n_features`` (None if features are not used) and ``options``.
 
         Returns
         -------

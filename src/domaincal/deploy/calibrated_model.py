@@ -11,10 +11,13 @@ from domaincal._last_layer import (
     check_returns_tensor,
     find_layer,
     first_input,
+    renamed_layer,
     suggested_layers,
 )
 from domaincal._optional import require
 from domaincal.calibrators.base import Calibrator
+from domaincal.calibrators.calibrator_module import CalibratorModule
+from domaincal.deploy.calibrated_classifier import CalibratedDomainClassifier
 from domaincal.errors import InputError
 
 torch: Any = require("torch", extra="torch", purpose="CalibratedModel")
@@ -24,17 +27,17 @@ class CalibratedModel(torch.nn.Module):
     """A network and a fitted calibrator in one torch module.
 
     One forward pass of the network gives logits and features, and with them calibrated
-    probabilities, their confidence and the temperature. The module is put in eval mode: the
-    calibrator was fitted to outputs in eval mode. It works under ``torch.inference_mode``, moves
-    with ``to(device)``, and its ``state_dict`` holds the network under ``model.`` and the
-    calibrator under ``calibrator.``.
+    probabilities, their confidence and the temperature. The module is put in eval mode, because the
+    calibrator was fitted to outputs in eval mode. The network is not copied. Its ``layer`` keeps a
+    hook, which does nothing when the network is called by itself.
 
     Parameters
     ----------
     model : torch.nn.Module
         Network that returns the logits: a tensor of shape (rows, n_classes).
     calibrator : calibrator
-        Fitted to logits of this network and, if it uses features, to the input of ``layer``.
+        Fitted to logits of this network and, if it uses features, to the input of ``layer``. Its
+        module is :meth:`to_torch`.
     layer : str, optional
         Name of the last layer of the network; the features are its input, flattened. By default
         that of timm's ``get_classifier()``. Not needed for a calibrator that uses no features.
@@ -44,7 +47,7 @@ class CalibratedModel(torch.nn.Module):
     model : torch.nn.Module
         The network.
     calibrator : torch.nn.Module
-        Module of the calibrator (:meth:`to_torch`), on the device of the network.
+        Module of the calibrator, on the device of the network.
     layer : str or None
         None if features are not used.
 
@@ -79,21 +82,23 @@ class CalibratedModel(torch.nn.Module):
         if not isinstance(calibrator, Calibrator):
             raise InputError(
                 f"calibrator must be a fitted calibrator of domaincal, got "
-                f"{type(calibrator).__name__}; domaincal.load(path) reads one from a file."
+                f"{type(calibrator).__name__}; {_calibrator_cure(calibrator)}."
             )
         module = calibrator.to_torch()
+        self.layer = None
+        if module.n_features is not None:
+            _check_is_not_compiled(model, layer)
         if layer is not None:
             find_layer(model, layer)
-        self.layer = None
         if module.n_features is not None:
             self.layer = _classifier_name(model, module.method) if layer is None else layer
         weight = next(model.parameters(), None)
         self.model = model
         self.calibrator = module if weight is None else module.to(weight.device)
         self._calls = _LayerCalls()
+        self._to_eval_mode()
         if self.layer is not None:
-            model.get_submodule(self.layer).register_forward_pre_hook(self._capture)
-        self.eval()
+            find_layer(model, self.layer).register_forward_pre_hook(self._calls.capture)
 
     def forward(self, *inputs: Any, domains: Any = None, **options: Any) -> Any:
         """Calibrated predictions for the inputs of the network.
@@ -103,7 +108,8 @@ class CalibratedModel(torch.nn.Module):
         *inputs, **options
             Arguments of the network.
         domains : tensor of integers, shape (n,), optional
-            Domain of each row, for calibrators that use it (:meth:`to_torch`).
+            Domain of each row, for calibrators that use it, as in :meth:`to_torch`. It is not
+            passed to the network.
 
         Returns
         -------
@@ -117,19 +123,31 @@ class CalibratedModel(torch.nn.Module):
         finally:
             self._calls.inputs = None
         check_returns_tensor(logits, self.layer, inputs="inputs")
+        self._check_shape(logits)
+        features = None if self.layer is None else self._features(captured, logits.shape[0])
+        return self.calibrator(logits, features, domains)
+
+    def _check_shape(self, logits: Any) -> None:
+        """Raise InputError unless logits have the shape (rows, classes)."""
         n_classes = self.calibrator.n_classes
+        if n_classes == 2 and (logits.ndim == 1 or logits.shape[1:] == (1,)):
+            raise InputError(
+                f"the network returns the shape {tuple(logits.shape)}: one logit z for each row, "
+                "but the calibrator was fitted with 2 classes; wrap it in a module whose forward "
+                "makes z 1-dimensional and returns torch.stack((torch.zeros_like(z), z), dim=1)"
+                f"{renamed_layer(self.layer)}."
+            )
         if logits.ndim != 2:
             raise InputError(
                 f"the network returns the shape {tuple(logits.shape)}, but logits must have the "
-                "shape (rows, classes); wrap it in a module that returns those."
+                "shape (rows, classes); wrap it in a module whose forward returns those"
+                f"{renamed_layer(self.layer)}."
             )
         if logits.shape[1] != n_classes:
             raise InputError(
                 f"the network returns {logits.shape[1]} classes, but the calibrator was fitted "
                 f"with {n_classes}; pass a calibrator that was fitted to logits of this network."
             )
-        features = None if self.layer is None else self._features(captured, logits.shape[0])
-        return self.calibrator(logits, features, domains)
 
     def _features(self, captured: list[tuple[Any, ...]], n_rows: int) -> Any:
         """Input of the last layer, flattened."""
@@ -151,19 +169,63 @@ class CalibratedModel(torch.nn.Module):
             )
         return features
 
-    def _capture(self, layer: Any, given: tuple[Any, ...]) -> None:
-        if self._calls.inputs is not None:  # None if the network is called by itself
-            self._calls.inputs.append(given)
+    def _to_eval_mode(self) -> None:
+        try:
+            self.eval()
+        except NotImplementedError:
+            raise InputError(
+                f"the network is a {type(self.model).__name__} of torch.export, which cannot be "
+                "put in eval mode; pass the network that was exported, and export the "
+                "CalibratedModel."
+            ) from None
 
 
 class _LayerCalls(threading.local):
-    """Inputs of the last layer in a forward pass of this thread; several threads may have one."""
+    """Inputs of the last layer in a forward pass of this thread; several threads may have one.
+
+    The hook on the layer is a method of this object: a copy of the network has no calibrator.
+    """
 
     def __init__(self) -> None:
         self.inputs: list[tuple[Any, ...]] | None = None
 
+    def capture(self, layer: Any, given: tuple[Any, ...]) -> None:
+        """Keep the input of a call, unless the network is called by itself."""
+        if self.inputs is not None:
+            self.inputs.append(given)
+
     def __reduce__(self) -> Any:
         return (_LayerCalls, ())  # copies and files of the module hold no inputs
+
+
+def _calibrator_cure(given: Any) -> str:
+    """What to pass instead of an object that is no calibrator."""
+    if isinstance(given, CalibratedDomainClassifier):
+        return "pass its calibrator_, if it was fitted to logits of this network"
+    if isinstance(given, CalibratorModule):
+        return "pass the calibrator that the module was made of"
+    return "domaincal.load(path) reads one from a file"
+
+
+def _check_is_not_compiled(model: Any, layer: str | None) -> None:
+    """Raise InputError if a part of the network around the layer is compiled.
+
+    Compiled code need not call the hook on the layer.
+    """
+    for name, part in model.named_modules():
+        if name and not f"{layer}.".startswith(f"{name}."):
+            continue
+        place = "the network" if layer is None else f"the network around the layer {layer!r}"
+        if isinstance(part, torch.jit.ScriptModule) and name != layer:
+            raise InputError(
+                f"{place} is compiled by torch.jit, so that the input of its last layer cannot be "
+                "read; pass the network as it was before torch.jit.trace or torch.jit.script."
+            )
+        if "_orig_mod" in part._modules or part._compiled_call_impl is not None:
+            raise InputError(
+                f"{place} is compiled by torch.compile, which may leave out the hook on its last "
+                "layer; pass the network as it was before, and compile the CalibratedModel instead."
+            )
 
 
 def _classifier_name(model: Any, method: str) -> str:

@@ -26,7 +26,7 @@ class DensityTemperatures(TemperatureModule):
         coef: float,
         intercept: float,
     ) -> None:
-        super().__init__(method, n_classes, rows.shape[1])
+        super().__init__(method, n_classes, rows.shape[1], n_neighbors=n_neighbors)
         self.n_neighbors = n_neighbors
         squares = np.square(rows, dtype=np.float64).sum(axis=1)
         self.store(rows=rows, squares=squares, line=np.array([intercept, coef]))

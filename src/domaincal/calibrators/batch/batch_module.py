@@ -43,7 +43,9 @@ class BatchTemperatures(TemperatureModule):
         *,
         single_rows: bool,
     ) -> None:
-        super().__init__(method, n_classes, None if directions is None else len(directions.mean))
+        n_features = None if directions is None else len(directions.mean)
+        batch = {"batch": "row"} if single_rows else {}
+        super().__init__(method, n_classes, n_features, **batch)
         self.single_rows = single_rows
         self.store(pooled=np.array(temperature), edges=HISTOGRAM_EDGES)
         self.directions = None if directions is None else _Directions(directions)

@@ -25,7 +25,15 @@ def head_module(head: Any) -> Any:
     )
 
 
-class LinearHead(LearnedNumbers):
+class HeadModule(LearnedNumbers):
+    """Base class of heads; ``options`` change its values but are no buffers."""
+
+    def __init__(self, **options: int) -> None:
+        super().__init__()
+        self.options = options
+
+
+class LinearHead(HeadModule):
     """``features @ coef + intercept``."""
 
     def __init__(self, head: LinearMap) -> None:
@@ -37,7 +45,7 @@ class LinearHead(LearnedNumbers):
         return features @ self.coef + self.intercept
 
 
-class KernelHead(LearnedNumbers):
+class KernelHead(HeadModule):
     """Gaussian kernel with the reference rows, times their dual coefficients."""
 
     def __init__(self, head: KernelMap) -> None:
@@ -67,11 +75,15 @@ class KernelHead(LearnedNumbers):
         return torch.where(features.isfinite().all(1), values, torch.nan)
 
 
-class NeighbourHead(LearnedNumbers):
-    """Mean target of the nearest reference rows; its gradient in the features is 0."""
+class NeighbourHead(HeadModule):
+    """Mean target of the nearest reference rows; its gradient in the features is 0.
+
+    Of rows at the same distance, the first of the fit count, as in
+    :class:`~domaincal.kernels.torch_maps.NeighbourMeans`: the order of ``topk`` is not defined.
+    """
 
     def __init__(self, head: NeighbourMap) -> None:
-        super().__init__()
+        super().__init__(n_neighbors=head.n_neighbors)
         self.n_neighbors = head.n_neighbors
         squares = np.square(head.rows, dtype=np.float64).sum(axis=1)
         self.store(rows=head.rows, squares=squares, targets=head.targets)
@@ -80,8 +92,11 @@ class NeighbourHead(LearnedNumbers):
         """Value of each row; NaN for features that are not finite."""
         # Without |x|**2, which is the same for all reference rows.
         distance = self.squares - 2.0 * (features @ self.rows.to(features.dtype).T)
-        nearest = distance.topk(self.n_neighbors, dim=1, largest=False).indices
-        values = self.targets[nearest].mean(1)
+        limit = distance.topk(self.n_neighbors, dim=1, largest=False).values[:, -1:]
+        nearer, tied = distance < limit, distance == limit
+        missing = self.n_neighbors - nearer.sum(1, keepdim=True)
+        chosen = nearer | (tied & (tied.cumsum(1, dtype=torch.int32) <= missing))
+        values = chosen.to(self.targets.dtype) @ self.targets / self.n_neighbors
         return torch.where(features.isfinite().all(1), values, torch.nan)
 
 

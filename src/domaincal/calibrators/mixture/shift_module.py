@@ -34,7 +34,8 @@ class ShiftTemperatures(TemperatureModule):
         n_steps: int,
         max_rows: int,
     ) -> None:
-        super().__init__(method, n_classes, len(posterior.coef))
+        options = {"n_steps": n_steps, "max_rows": max_rows}
+        super().__init__(method, n_classes, len(posterior.coef), **options)
         self.n_steps, self.max_rows = n_steps, max_rows
         self.table = _Table(table)
         self.store(
