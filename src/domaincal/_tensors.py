@@ -286,13 +286,16 @@ def _check_dense(tensor: Any) -> Any:
 
 
 def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
-    name = str(dtype).removeprefix("torch.")
     try:
-        return np.dtype(name)
+        found = np.dtype(str(dtype).removeprefix("torch."))
     except TypeError:
-        if dtype.is_floating_point:
-            return np.dtype(np.float32)  # bfloat16 and the 8-bit formats
-        raise TypeError(f"a tensor of {dtype}") from None
+        found = None
+    # The package ml_dtypes adds bfloat16 to the names that numpy knows, but torch does not use it.
+    if found is not None and found.isbuiltin == 1:
+        return found
+    if dtype.is_floating_point:
+        return np.dtype(np.float32)  # bfloat16 and the 8-bit formats
+    raise TypeError(f"a tensor of {dtype}")
 
 
 def _row_numbers(index: Array, n_rows: int) -> IntArray:

@@ -65,6 +65,16 @@ def test_a_tensor_on_another_device_stays_there(tensors_and_arrays, device):
         assert isinstance(rows[3:5], _tensors.DeviceArray)
 
 
+def test_bfloat16_becomes_float32_beside_ml_dtypes():
+    """ml_dtypes, which onnx and JAX use, registers a dtype of this name."""
+    pytest.importorskip("ml_dtypes")
+    assert np.dtype("bfloat16").isbuiltin == 2
+    tensor = torch.randn((6, 3)).to(torch.bfloat16)
+    data = dc.CalibrationData(tensor)
+    assert data.logits.dtype == np.float32
+    np.testing.assert_array_equal(data.logits, tensor.float().numpy())
+
+
 def test_bfloat16_becomes_float32(device):
     tensor = torch.randn((6, 3), device=device).to(torch.bfloat16)
     data = dc.CalibrationData(tensor)
