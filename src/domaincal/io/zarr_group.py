@@ -15,7 +15,7 @@ from domaincal._memory import MemoryLimit, file_size
 from domaincal._optional import require
 from domaincal._row_arrays import RowArray
 from domaincal._typing import Array, IntArray
-from domaincal.errors import FileFormatError
+from domaincal.errors import FileFormatError, MissingDependencyError
 from domaincal.io.addresses import address_of, shown
 from domaincal.io.raw_data import ARRAYS, CODED
 from domaincal.io.thread_values import ThreadValues
@@ -35,8 +35,20 @@ _CURE = "restore it, or write it again"
 
 def require_zarr(path: Path) -> Any:
     """Import zarr, and fsspec for an address; or raise the error that says how to install it."""
-    if address_of(path) is not None:
-        require("fsspec", extra="zarr", purpose=f"the address {shown(path)}")
+    address = address_of(path)
+    if address is not None:
+        fsspec = require("fsspec", extra="zarr", purpose=f"the address {address}")
+        protocol = address.partition(":")[0]
+        try:
+            fsspec.get_filesystem_class(protocol)
+        except ValueError as error:
+            raise MissingDependencyError(
+                f"{address} has the protocol {protocol!r}, which fsspec does not know; install a "
+                "package for it, or give a path or another address, such as "
+                "s3://bucket/scores.zarr."
+            ) from error
+        except ImportError as error:  # names the package
+            raise MissingDependencyError(f"{address} needs a package: {error}.") from error
     return require("zarr", extra="zarr", purpose=".zarr")
 
 
@@ -138,9 +150,10 @@ class ZarrGroup:
             kinds, n_dimensions = ("iu", 1) if name in ("labels", *CODED) else ("fiu", 2)
             dtype = np.dtype(values.dtype)
             if dtype.kind not in kinds or len(values.shape) != n_dimensions:
+                numbers = "integers" if kinds == "iu" else "numbers"
                 raise FileFormatError(
-                    f"{self.label(name)} has the dtype {dtype} and the shape "
-                    f"{values.shape}; {_CURE}."
+                    f"{self.label(name)} has the dtype {dtype} and the shape {values.shape}, not "
+                    f"{numbers} in {n_dimensions} dimension{'s' * (n_dimensions > 1)}; {_CURE}."
                 )
         for name, key in CODED.items():
             if name in self.arrays and self.attributes.get(key) is None:
