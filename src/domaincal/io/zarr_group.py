@@ -19,6 +19,7 @@ from domaincal.errors import FileFormatError, MissingDependencyError
 from domaincal.io.addresses import address_of, shown
 from domaincal.io.raw_data import ARRAYS, CODED
 from domaincal.io.thread_values import ThreadValues
+from domaincal.io.zarr_changes import ChunkFiles, GroupAttributes
 
 FORMAT = "domaincal zarr"
 VERSION = 1
@@ -123,9 +124,18 @@ class ZarrGroup:
         values = self.arrays[array]
         # Other writers leave chunks out that hold nothing but the fill value, such as label 0.
         is_complete = self.is_own or np.dtype(values.dtype).kind not in "iub"
-        rows = ZarrRows(values, self.label(array), codes, is_complete=is_complete)
+        rows = ZarrRows(
+            values, self.label(array), codes, is_complete=is_complete, state=self._state(array)
+        )
         rows.require_chunks()
         return rows
+
+    def _state(self, array: str) -> ChunkFiles | GroupAttributes | None:
+        """What tells that an array was changed; None for other groups than ours at an address."""
+        address = address_of(self.path)
+        if address is None:
+            return ChunkFiles(self.arrays[array], self.label(array))
+        return GroupAttributes(address, KEY, self.attributes) if self.is_own else None
 
     def require_equal_lengths(self, names: Sequence[str]) -> None:
         """Refuse arrays of different lengths, or without any dimension."""
@@ -189,10 +199,18 @@ class ZarrRows(RowArray):
         Number of the name for each code in the array.
     is_complete : bool, default True
         Whether a missing chunk is an error.
+    state : ChunkFiles or GroupAttributes, optional
+        What the array was when it was opened; a change is an error.
     """
 
     def __init__(
-        self, values: Any, label: str, codes: IntArray | None = None, *, is_complete: bool = True
+        self,
+        values: Any,
+        label: str,
+        codes: IntArray | None = None,
+        *,
+        is_complete: bool = True,
+        state: ChunkFiles | GroupAttributes | None = None,
     ) -> None:
         dtype = np.dtype(values.dtype)
         wide = dtype.kind == "f" and dtype.itemsize > 8
@@ -203,6 +221,7 @@ class ZarrRows(RowArray):
         self._label = label
         self._codes = codes
         self._is_complete = is_complete
+        self._state = state
         self._chunk_rows = max(1, int(values.chunks[0]))
         self._thread = ThreadValues()
 
@@ -241,6 +260,8 @@ class ZarrRows(RowArray):
         fill = self._values.fill_value
         if found.size and (found.flat[0] == fill or found.flat[0] != found.flat[0]):
             self.require_chunks()  # one could have been removed since
+        if self._state is not None:
+            self._state.require_unchanged(first)
         self._thread.chunk = number, found
         return found
 
