@@ -60,7 +60,7 @@ scored on, a store of {_size(large)} GB took at most {peak / 1e9:.2f} GB of memo
 MB. With two threads, the logits of the T_k were read at {100 * share[True]:.0f}% of the rate of a
 plain loop over a file that is not in the cache (only the first of the passes reads from the disk),
 and at {100 * share[False]:.0f}% of the rate of one that is. Time grows linearly with the rows and
-with the domains. A second thread helps the fits little on this machine, and the scores not at all.
+with the domains. What a second thread gains stands below the first table.
 
 All numbers are of `python -m benchmarks.scale OUT --page docs/results/scale.md` on a machine with
 2 cores and 24 GB of memory; each step runs in a process of its own, whose memory includes about 350

@@ -98,14 +98,25 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         name.mkdir()
         yield name
         sync_folder(name)
-        if not target.exists():
-            os.rename(name, target)
-        elif not _exchanged(name, target):
+        if not _renamed(name, target) and not _exchanged(name, target):
             earlier = name.with_suffix(".old")
             os.rename(target, earlier)
             os.rename(name, target)
             remove(earlier)
         sync_folder(target.parent)
+
+
+def _renamed(folder: Path, target: Path) -> bool:
+    """Rename a folder; False where another one has the name, perhaps since a moment ago."""
+    if target.exists():
+        return False
+    try:
+        os.rename(folder, target)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise
+    return True
 
 
 def _exchanged(one: Path, other: Path) -> bool:

@@ -19,6 +19,8 @@ from domaincal.errors import FileFormatError
 
 #: The entry ``format`` in the metadata of a network file.
 NETWORK_FORMAT = "domaincal network"
+#: Entry of the metadata that holds the header of a file of a site.
+SITE_ENTRY = "domaincal_site"
 
 # Bytes that reading takes for each value. Those of bfloat16 are also held as float32.
 _TENSOR_BYTES = {

@@ -61,3 +61,10 @@ def test_a_head_is_advised_in_words_of_the_command_line(folder):
 def test_standard_output_is_refused_for_predictions(folder):
     message = said("apply", "ts.safetensors", "scores.npz", "-o", "-", code=1)
     assert message == "Error: predictions cannot be written to standard output; give a file."
+
+
+def test_an_address_is_refused_for_a_model_before_the_fit(folder):
+    message = said("fit", "scores.npz", "-o", "memory://b/model.safetensors", code=1)
+    assert message == (
+        "Error: memory://b/model.safetensors is an address, to which only .zarr is written."
+    )

@@ -165,6 +165,38 @@ def test_json_documents(folder):
     assert document["plan"] == "p.safetensors"
 
 
+def test_inspect_says_what_a_file_of_a_site_holds(folder):
+    def inspect(*arguments):
+        result = CliRunner().invoke(main, ["inspect", *arguments])
+        assert result.exit_code == 0, result.output
+        return " ".join(result.stdout.split())
+
+    run("summarize", "west", "-o", "w.safetensors")
+    run("combine", "w.safetensors", "--plan", "p.safetensors", "--method", "ts")
+    run("summarize", "west", "-o", "a.safetensors", "--given", "p.safetensors")
+    sums, plan, answers = map(inspect, ("w.safetensors", "p.safetensors", "a.safetensors"))
+    assert sums.startswith("w.safetensors (sums of a site): 200 rows, 4 classes, 2 domains")
+    assert "│ domain-4 │ 100 │" in sums
+    assert "gram 3 x 3 sums of the products of two features" in sums
+    assert "(plan of a second round): 4 classes, 2 domains of all sites" in plan
+    assert "summarize DATA --given p.safetensors" in plan
+    assert answers.startswith("a.safetensors (answers of a site to a plan): 200 rows, 4 classes")
+    for path, content, n in (("w", "sums", 200), ("p", "plan", None), ("a", "answers", 200)):
+        document = json.loads(inspect(f"{path}.safetensors", "--json"))
+        assert document["document"] == "domaincal site file"
+        assert (document["content"], document["n_rows"]) == (content, n)
+        assert document["domains"] == ["domain-4", "domain-5"]
+
+
+@pytest.mark.parametrize("verb", [["fit", "-o", "x.safetensors"], ["evaluate"]])
+def test_verbs_for_rows_say_that_sums_are_none(folder, verb):
+    run("summarize", "west", "-o", "w.safetensors")
+    result = CliRunner().invoke(main, [verb[0], "w.safetensors", *verb[1:]])
+    assert result.exit_code == 1
+    assert "w.safetensors holds sums of a site" in result.stderr
+    assert "domaincal site combine." in " ".join(result.stderr.split())
+
+
 def test_sorted_logits_and_the_floor_of_probabilities_reach_the_model(folder, data):
     p = np.exp(data.logits) / np.exp(data.logits).sum(axis=1, keepdims=True)
     np.savez("p.npz", p=p, labels=data.labels, domains=data.domains.astype(str))
@@ -199,6 +231,8 @@ def test_sorted_logits_and_the_floor_of_probabilities_reach_the_model(folder, da
         (["combine", "old.safetensors", "-o", "x.bin"], 1, "must end in .safetensors"),
         (["combine", "north.npz", "-o", "x.safetensors"], 1,
          "give files that domaincal site summarize wrote"),
+        (["combine", "none.safetensors", "-o", "x.safetensors"], 1,
+         "there is no file none.safetensors."),
         (["combine", "old.safetensors", "old.safetensors", "-o", "x.safetensors"], 1,
          "hold the same sums"),
         (["combine", "old.safetensors", "-o", "x.safetensors", "--method", "msp"], 1,

@@ -21,7 +21,7 @@ from filelock import FileLock
 import domaincal as dc
 import kill_writers
 from domaincal import _files
-from domaincal._files import atomic_file, atomic_folder
+from domaincal._files import atomic_file, atomic_folder, replacing_folder
 from domaincal._tensor_files import read_tensors, write_tensors
 from domaincal.io import store as store_module
 
@@ -146,6 +146,21 @@ def test_permissions_are_those_of_a_new_file_or_of_the_replaced_one(tmp_path):
     with atomic_file(path) as file:
         file.write(b"2")
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_folder_that_another_writer_creates_in_the_last_moment_is_replaced(tmp_path, monkeypatch):
+    path, rename = tmp_path / "scores.zarr", os.rename
+
+    def late(source, target):
+        path.mkdir(exist_ok=True)
+        (path / "zarr.json").write_text("other")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", late)
+    with replacing_folder(path) as folder:
+        (folder / "zarr.json").write_text("own")
+    assert (path / "zarr.json").read_text() == "own"
+    assert _names(tmp_path) == [path.name]
 
 
 def test_links_are_followed_and_devices_refused(tmp_path):

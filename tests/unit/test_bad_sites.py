@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import save_file
 
 import domaincal as dc
-from domaincal._tensor_files import read_tensors
+from domaincal._tensor_files import SITE_ENTRY, read_tensors
 from domaincal.distributed import (
     answer_plan,
     combine_sites,
@@ -16,7 +16,7 @@ from domaincal.distributed import (
     plan_second_round,
     summarize_site,
 )
-from domaincal.distributed.site_file import ENTRY, write_site_file
+from domaincal.distributed.site_file import write_site_file
 from domaincal.errors import DomaincalError, FileFormatError, InputError
 
 MdTs = dc.MultiDomainTemperatureScaling
@@ -55,7 +55,7 @@ def files(rows, tmp_path_factory):
 def forge(path, target, *, header=(), **arrays):
     """Write a changed copy with the right checksum; None removes an array."""
     tensors, metadata = read_tensors(path)
-    content = json.loads(metadata[ENTRY])
+    content = json.loads(metadata[SITE_ENTRY])
     for name, change in arrays.items():
         if change is None:
             del tensors[name]
@@ -201,13 +201,13 @@ def test_damaged_truncated_newer_and_foreign_files_are_refused(files, rows, tmp_
     with pytest.raises(FileFormatError, match=r"bad\.safetensors cannot be read \(wrong checksum"):
         load_site(bad)
     tensors, metadata = read_tensors(files["one"])
-    header = json.loads(metadata[ENTRY])
+    header = json.loads(metadata[SITE_ENTRY])
     for change, message in (
         ({"version": 99}, "has format version 99"),
         ({"content": "else"}, "it has an unknown content"),
         ({"version": "1"}, "version '1'"),
     ):
-        save_file(tensors, bad, {ENTRY: json.dumps(header | change)})
+        save_file(tensors, bad, {SITE_ENTRY: json.dumps(header | change)})
         with pytest.raises(FileFormatError, match=message):
             load_site(bad)
     save_file(tensors, bad, {"other": "1"})
@@ -218,8 +218,10 @@ def test_damaged_truncated_newer_and_foreign_files_are_refused(files, rows, tmp_
         load_site(bad)
     with pytest.raises(FileFormatError, match="holds no calibrator"):
         dc.load(files["one"])
-    with pytest.raises(InputError, match=r"nowhere\.safetensors is not a \.safetensors file"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.safetensors"):
         load_site(tmp_path / "nowhere.safetensors")
+    with pytest.raises(InputError, match=r"rows\.npz is not a \.safetensors file"):
+        load_site(tmp_path / "rows.npz")
 
 
 @pytest.mark.parametrize("name", ["one", "plan", "answers", "batches", "moments"])

@@ -37,6 +37,7 @@ from clusters import (
 )
 from domaincal import distributed
 from domaincal.distributed import cluster_rows, cluster_waiting
+from domaincal.distributed.cluster_connection import quiet_logs
 
 # Processes that end give warnings of Dask in its own threads, where an error would stop its loop.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -124,6 +125,14 @@ def test_a_server_that_is_no_scheduler_is_an_error(client, no_patience):
         distributed.cluster_client(worker),
     ):
         pass
+
+
+def test_dask_prints_no_traceback_besides_the_error_of_a_verb():
+    loggers = [logging.getLogger(name) for name in ("distributed.client", "distributed.core")]
+    levels = [logger.level for logger in loggers]
+    with quiet_logs():
+        assert not any(logger.isEnabledFor(logging.ERROR) for logger in loggers)
+    assert [logger.level for logger in loggers] == levels
 
 
 def test_a_cluster_needs_a_scheduler_or_workers():

@@ -36,7 +36,8 @@ def inspect(
 ) -> None:
     """Describe a file, domain by domain, and list possible problems.
 
-    PATH is a data file, a calibrator (from domaincal fit) or a network (from domaincal train).
+    PATH is a data file, a calibrator (from domaincal fit), a network (from domaincal train) or a
+    file of a site (from domaincal site).
 
     \b
     Examples:
@@ -46,6 +47,7 @@ def inspect(
       domaincal inspect model.safetensors
       domaincal inspect network.safetensors
     """
+    from domaincal._tensor_files import SITE_ENTRY
     from domaincal.vision.networks.header import is_network
 
     metadata = _metadata(path)
@@ -53,6 +55,10 @@ def inspect(
         _inspect_network(path, metadata, as_json=as_json)
     elif "domaincal" in metadata:
         _inspect_calibrator(path, as_json=as_json)
+    elif SITE_ENTRY in metadata:
+        from domaincal.cli.site_contents import inspect_site_file
+
+        inspect_site_file(path, as_json=as_json)
     else:
         _inspect_data(path, columns, as_json=as_json, verify=verify, max_memory=max_memory)
 

@@ -223,6 +223,8 @@ def require_output(path: Path, *, force: bool, grows: bool = False) -> None:
     from domaincal.io.zarr import exists_at
 
     if address_of(path) is not None:
+        if path.suffix != ".zarr":
+            raise InputError(f"{shown(path)} is an address, to which only .zarr is written.")
         if not force and exists_at(path):
             raise InputError(f"{shown(path)} exists; pass --force to replace it.")
         return

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from domaincal.data.column_choice import ColumnChoice
     from domaincal.distributed import SiteAnswers, SiteSums
 
-# Of more domains, only the first are printed; --json has all.
-_SHOWN_DOMAINS = 60
 # Written in full here, because --help imports no library: distributed.site_summary.MIN_ROWS.
 _MIN_ROWS = 50
 
@@ -244,24 +242,22 @@ def _print_contents(found: SiteSums | SiteAnswers, output: Path, *, as_json: boo
     """Print what leaves the building."""
     from domaincal.cli.console import print_json, records, say
     from domaincal.cli.options import size_of
+    from domaincal.cli.site_contents import print_arrays
 
-    contents, n, n_domains = found.contents(), int(found.n_rows.sum()), len(found.n_rows)
+    n, n_domains = int(found.n_rows.sum()), len(found.n_rows)
     if as_json:
         print_json(
             "site summarize",
             {
                 "output": str(output), "n_rows": n, "n_domains": n_domains,
-                "arrays": records(contents), "remarks": found.remarks(),
+                "arrays": records(found.contents()), "remarks": found.remarks(),
             },
         )  # fmt: skip
         return
     domains = f"{n_domains} domain{'s' if n_domains > 1 else ''}"
     say(f"sums over {n} rows of {domains} written to {output} ({size_of(output)})")
     say("What leaves the building:")
-    name, size = (int(contents[column].str.len().max()) for column in ("array", "size"))
-    for row in contents.itertuples():
-        line = f"  {row.array:{name}}  {row.size:>{size}}  {row.meaning}"
-        say(line, indent=" " * (name + size + 6))
+    print_arrays(found)
     for remark in found.remarks():
         say(remark)
 
@@ -292,8 +288,8 @@ def _print_model(
     from domaincal.cli.console import print_json, records, say
     from domaincal.cli.inspect import model_facts
     from domaincal.cli.options import size_of
-    from domaincal.cli.table_layout import Section, print_numbers
-    from domaincal.cli.tables import percent, print_model
+    from domaincal.cli.site_contents import print_domains
+    from domaincal.cli.tables import print_model
 
     if as_json:
         content = {
@@ -302,16 +298,6 @@ def _print_model(
         }  # fmt: skip
         print_json("site combine", content)
         return
-    rows = [
-        [
-            str(row["domain"]), str(row["n"]), percent(row["accuracy"]),
-            percent(row["mean_confidence"]), percent(row["ece"]), f"{row['temperature']:.3g}",
-        ]
-        for row in records(domains.head(_SHOWN_DOMAINS))
-    ]  # fmt: skip
-    columns = ["domain", "n", "accuracy %", "confidence %", "ECE %", "T"]
-    print_numbers("Domains of all sites, before calibration", columns, [Section("", rows)])
-    if len(domains) > _SHOWN_DOMAINS:
-        say(f"and {len(domains) - _SHOWN_DOMAINS} more domains; --json prints all.")
+    print_domains(domains, "Domains of all sites, before calibration")
     print_model(fitted, floor, None)
     say(f"written to {output} ({size_of(output)})")

@@ -151,11 +151,14 @@ class _KeptEnvironment:
 
 @contextmanager
 def quiet_logs() -> Iterator[None]:
-    """Without the messages of Dask about its own processes."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    """Without the messages of Dask about its own processes and connections."""
+    dask_distributed()  # its import sets the levels
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

@@ -18,7 +18,13 @@ import scipy.linalg
 
 from domaincal._files import decoding
 from domaincal._memory import MemoryLimit
-from domaincal._tensor_files import parse_header, read_tensors, tensor_checksum, write_tensors
+from domaincal._tensor_files import (
+    SITE_ENTRY,
+    parse_header,
+    read_tensors,
+    tensor_checksum,
+    write_tensors,
+)
 from domaincal._typing import Array, FloatArray
 from domaincal.calibrators.files.learned_checks import (
     Check,
@@ -46,8 +52,6 @@ from domaincal.statistics import TemperatureFit
 from domaincal.statistics.bin_sums import bin_edges
 from domaincal.statistics.domain_bins import DomainBins
 
-#: Entry of the metadata that holds the header.
-ENTRY = "domaincal_site"
 #: Contents of files of sites.
 SUMS, PLAN, ANSWERS = "sums", "plan", "answers"
 VERSION = 1
@@ -94,18 +98,18 @@ def write_site_file(
         **rows,
     }
     header["sha256"] = _digest(header, arrays)
-    write_tensors(path, arrays, {ENTRY: json.dumps(header, allow_nan=False)})
+    write_tensors(path, arrays, {SITE_ENTRY: json.dumps(header, allow_nan=False)})
 
 
 def read_site_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
     """Header and arrays of a file of :func:`write_site_file`, with the right checksum."""
-    if not Path(path).is_file() or Path(path).suffix != ".safetensors":
+    if Path(path).suffix != ".safetensors":
         raise InputError(f"{path} is not a .safetensors file; {_GIVE}.")
     tensors, metadata = read_tensors(path, MemoryLimit.of(path))
-    if ENTRY not in metadata:
+    if SITE_ENTRY not in metadata:
         raise FileFormatError(f"{path} holds no sums of a site; {_GIVE}.")
     with decoding(path, _CURE):
-        header = parse_header(metadata[ENTRY])
+        header = parse_header(metadata[SITE_ENTRY])
         found = header["version"]
         require(type(found) is int and found >= 1, f"version {found!r:.20}")
         if found > VERSION:

@@ -41,4 +41,4 @@ def local_path(path: str | os.PathLike[str]) -> Path:
 
 def shown(path: str | os.PathLike[str]) -> str:
     """A path or address in messages."""
-    return address_of(path) or str(path)
+    return address_of(path) or str(local_path(path))

@@ -21,6 +21,7 @@ from domaincal._wording import few, named_count
 from domaincal.data import BlockedRows
 from domaincal.data.column_choice import ColumnChoice, Columns, said
 from domaincal.errors import RoundedProbabilitiesWarning
+from domaincal.io.addresses import shown
 from domaincal.io.domain_drawing import draw_domains
 from domaincal.io.formats import read_rows
 from domaincal.io.memory_rows import rows_in_memory
@@ -159,7 +160,7 @@ def inspect_chosen(
             table = facts.table()
             findings = (*of_zeros, *_findings(rows, arrays, facts, table))
         return Inspection(
-            path=str(STDIN_NAME if Path(path) == STDIN else Path(path)),
+            path=str(STDIN_NAME) if Path(path) == STDIN else shown(path),
             format=opened.format,
             n_rows=len(rows),
             n_classes=rows.logits.shape[1],

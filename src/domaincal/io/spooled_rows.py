@@ -84,8 +84,8 @@ def _naming_copy(chunks: RowChunks, where: Path) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
             raise
         reason = (
-            f"{error.strerror}, while a temporary copy of {chunks.path} was written; free some "
-            "space, or set TMPDIR to a folder on another disk"
+            f"{error.strerror}, while a temporary copy of {chunks.path} was written; to write it "
+            "to another disk, set TMPDIR to a folder there"
         )
         raise OSError(error.errno, reason, str(where)) from error
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from domaincal._files import decoding, open_file
 from domaincal._memory import MemoryLimit
-from domaincal._tensor_files import NETWORK_FORMAT, read_tensors
+from domaincal._tensor_files import NETWORK_FORMAT, SITE_ENTRY, read_tensors
 from domaincal._typing import Array
 from domaincal.data.column_choice import ColumnChoice
 from domaincal.errors import FileFormatError, InputError
@@ -48,6 +48,11 @@ def read_safetensors(path: Path, limit: MemoryLimit, choice: ColumnChoice) -> Ra
         raise FileFormatError(
             f"{path} holds a network, not rows; run domaincal extract, and give the store of "
             "logits and features that it writes."
+        )
+    if SITE_ENTRY in metadata:
+        raise FileFormatError(
+            f"{path} holds sums of a site, or a plan for them, not rows; give a file of rows, or "
+            "the sums of all sites to domaincal site combine."
         )
     names = choice.array_names(tensors)
     arrays = {array: tensors[name] for array, name in names.items()}

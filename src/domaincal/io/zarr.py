@@ -139,7 +139,7 @@ def _write(rows: BlockedRows, place: str) -> None:
         for array, values in arrays.values():
             array[start:stop] = values.read(start, stop)
     attributes |= {
-        "format": FORMAT, "version": VERSION, "complete": True,
+        "format": FORMAT, "version": VERSION, "complete": True, "writer": writer,
         "class_names": None if rows.class_names is None else list(rows.class_names),
         "feature_names": None if rows.feature_names is None else list(rows.feature_names),
         "provenance": dict(rows.provenance),

@@ -15,10 +15,11 @@ from domaincal._memory import MemoryLimit, file_size
 from domaincal._optional import require
 from domaincal._row_arrays import RowArray
 from domaincal._typing import Array, IntArray
-from domaincal.errors import FileFormatError
+from domaincal.errors import FileFormatError, MissingDependencyError
 from domaincal.io.addresses import address_of, shown
 from domaincal.io.raw_data import ARRAYS, CODED
 from domaincal.io.thread_values import ThreadValues
+from domaincal.io.zarr_changes import ChunkFiles, GroupAttributes
 
 FORMAT = "domaincal zarr"
 VERSION = 1
@@ -35,8 +36,20 @@ _CURE = "restore it, or write it again"
 
 def require_zarr(path: Path) -> Any:
     """Import zarr, and fsspec for an address; or raise the error that says how to install it."""
-    if address_of(path) is not None:
-        require("fsspec", extra="zarr", purpose=f"the address {shown(path)}")
+    address = address_of(path)
+    if address is not None:
+        fsspec = require("fsspec", extra="zarr", purpose=f"the address {address}")
+        protocol = address.partition(":")[0]
+        try:
+            fsspec.get_filesystem_class(protocol)
+        except ValueError as error:
+            raise MissingDependencyError(
+                f"{address} has the protocol {protocol!r}, which fsspec does not know; install a "
+                "package for it, or give a path or another address, such as "
+                "s3://bucket/scores.zarr."
+            ) from error
+        except ImportError as error:  # names the package
+            raise MissingDependencyError(f"{address} needs a package: {error}.") from error
     return require("zarr", extra="zarr", purpose=".zarr")
 
 
@@ -111,9 +124,18 @@ class ZarrGroup:
         values = self.arrays[array]
         # Other writers leave chunks out that hold nothing but the fill value, such as label 0.
         is_complete = self.is_own or np.dtype(values.dtype).kind not in "iub"
-        rows = ZarrRows(values, self.label(array), codes, is_complete=is_complete)
+        rows = ZarrRows(
+            values, self.label(array), codes, is_complete=is_complete, state=self._state(array)
+        )
         rows.require_chunks()
         return rows
+
+    def _state(self, array: str) -> ChunkFiles | GroupAttributes | None:
+        """What tells that an array was changed; None for other groups than ours at an address."""
+        address = address_of(self.path)
+        if address is None:
+            return ChunkFiles(self.arrays[array], self.label(array))
+        return GroupAttributes(address, KEY, self.attributes) if self.is_own else None
 
     def require_equal_lengths(self, names: Sequence[str]) -> None:
         """Refuse arrays of different lengths, or without any dimension."""
@@ -138,9 +160,10 @@ class ZarrGroup:
             kinds, n_dimensions = ("iu", 1) if name in ("labels", *CODED) else ("fiu", 2)
             dtype = np.dtype(values.dtype)
             if dtype.kind not in kinds or len(values.shape) != n_dimensions:
+                numbers = "integers" if kinds == "iu" else "numbers"
                 raise FileFormatError(
-                    f"{self.label(name)} has the dtype {dtype} and the shape "
-                    f"{values.shape}; {_CURE}."
+                    f"{self.label(name)} has the dtype {dtype} and the shape {values.shape}, not "
+                    f"{numbers} in {n_dimensions} dimension{'s' * (n_dimensions > 1)}; {_CURE}."
                 )
         for name, key in CODED.items():
             if name in self.arrays and self.attributes.get(key) is None:
@@ -176,10 +199,18 @@ class ZarrRows(RowArray):
         Number of the name for each code in the array.
     is_complete : bool, default True
         Whether a missing chunk is an error.
+    state : ChunkFiles or GroupAttributes, optional
+        What the array was when it was opened; a change is an error.
     """
 
     def __init__(
-        self, values: Any, label: str, codes: IntArray | None = None, *, is_complete: bool = True
+        self,
+        values: Any,
+        label: str,
+        codes: IntArray | None = None,
+        *,
+        is_complete: bool = True,
+        state: ChunkFiles | GroupAttributes | None = None,
     ) -> None:
         dtype = np.dtype(values.dtype)
         wide = dtype.kind == "f" and dtype.itemsize > 8
@@ -190,6 +221,7 @@ class ZarrRows(RowArray):
         self._label = label
         self._codes = codes
         self._is_complete = is_complete
+        self._state = state
         self._chunk_rows = max(1, int(values.chunks[0]))
         self._thread = ThreadValues()
 
@@ -228,6 +260,8 @@ class ZarrRows(RowArray):
         fill = self._values.fill_value
         if found.size and (found.flat[0] == fill or found.flat[0] != found.flat[0]):
             self.require_chunks()  # one could have been removed since
+        if self._state is not None:
+            self._state.require_unchanged(first)
         self._thread.chunk = number, found
         return found
 
