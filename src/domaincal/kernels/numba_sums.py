@@ -15,8 +15,8 @@ import numpy as np
 from domaincal.kernels.numba_jit import jit
 from domaincal.kernels.numba_lanes import FAST, LN_2, TILE_ROWS, exp2, lane, log, top_of_row
 
-#: Consecutive rows of a sample in wide_sums.
-RUN_ROWS = 16
+#: Consecutive rows of a sample in wide_sums: few reads of a file, although each is small.
+RUN_ROWS = 64
 
 
 @jit(fastmath=FAST)
