@@ -158,7 +158,7 @@ def _imagenet(wide: pd.DataFrame) -> str:
         stored = total if step != "T_k" else _IMAGENET_ROWS * 2 * _IMAGENET_CLASSES / 1e9
         lines.append(
             f"| {step} | {gigabytes / stored:.1f} | {gigabytes:.0f} | "
-            f"{two['seconds'] * scale / 60:.1f} minutes | "
+            f"{_duration(two['seconds'] * scale)} | "
             f"{one['seconds'] * scale / _WORKERS:.0f} s | {two['peak'] / 1e9:.2f} GB |"
         )
     table = "\n".join(lines)
@@ -196,3 +196,7 @@ def _draw(rows: pd.DataFrame, domains: pd.DataFrame, path: Path) -> None:
         axis.legend(frameon=False, fontsize=8)
     figure.savefig(path, dpi=110)
     plt.close(figure)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.1f} minutes" if seconds >= 60 else f"{seconds:.0f} s"

@@ -15,7 +15,7 @@ import numpy as np
 from domaincal.kernels.numba_jit import jit
 from domaincal.kernels.numba_lanes import FAST, LN_2, TILE_ROWS, exp2, lane, log, top_of_row
 
-#: Consecutive rows of a sample in wide_sums: few reads of a file, although each is small.
+#: Consecutive rows of a sample in wide_sums. A sample of a file is read in as many parts as runs.
 RUN_ROWS = 64
 
 
