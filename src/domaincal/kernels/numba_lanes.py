@@ -1,4 +1,4 @@
-"""Numbers of compiled kernels, in lanes (SIMD): float16, exp, log and the maximum of floats.
+"""Numbers of compiled kernels in lanes (SIMD): float16, exp, log, maximum, and tiles of rows.
 
 numba does not vectorise ``exp``, ``log`` or the maximum of floats, and it has no float16.
 """
@@ -242,3 +242,23 @@ def top_of_row(row):  # type: ignore[no-untyped-def]
         key = _key(lane(row[j]))
         best = key if key > best else best
     return _from_key(best)
+
+
+@jit(fastmath=FAST)
+def fill_tile(z, scaled, begin, rows, tile, top, b):  # type: ignore[no-untyped-def]
+    """Transposed logits of some rows, their largest logits, and ``scaled``.
+
+    Lanes beyond ``rows`` keep numbers of an earlier tile.
+    """
+    n_classes = z.shape[1]
+    block = z[begin : begin + rows]
+    for r in range(rows):
+        b[r] = scaled[begin + r if scaled.size > 1 else 0]
+    for j in range(n_classes):
+        for r in range(rows):
+            tile[j, r] = lane(block[r, j])
+    for r in range(TILE_ROWS):
+        top[r] = tile[0, r]
+    for j in range(1, n_classes):
+        for r in range(TILE_ROWS):
+            top[r] = max(top[r], tile[j, r])

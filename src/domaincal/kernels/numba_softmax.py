@@ -11,7 +11,15 @@ from __future__ import annotations
 import numpy as np
 
 from domaincal.kernels.numba_jit import jit
-from domaincal.kernels.numba_lanes import FAST, TILE_ROWS, exp2, exp2_or_0, lane, top_of_row
+from domaincal.kernels.numba_lanes import (
+    FAST,
+    TILE_ROWS,
+    exp2,
+    exp2_or_0,
+    fill_tile,
+    lane,
+    top_of_row,
+)
 
 
 @jit(fastmath=FAST)
@@ -51,7 +59,7 @@ def narrow_top_label(z, scaled, confidence, predicted):  # type: ignore[no-untyp
     classes = dtype.type(n_classes)
     for begin in range(0, n, TILE_ROWS):
         rows = min(TILE_ROWS, n - begin)
-        _fill_tile(z, scaled, begin, rows, tile, top, b)
+        fill_tile(z, scaled, begin, rows, tile, top, b)
         for r in range(TILE_ROWS):
             norm[r] = zero
             first[r] = classes
@@ -111,7 +119,7 @@ def narrow_softmax(z, scaled, out):  # type: ignore[no-untyped-def]
     checked = zero
     for begin in range(0, n, TILE_ROWS):
         rows = min(TILE_ROWS, n - begin)
-        _fill_tile(z, scaled, begin, rows, tile, top, b)
+        fill_tile(z, scaled, begin, rows, tile, top, b)
         for r in range(TILE_ROWS):
             norm[r] = zero
         for j in range(n_classes):
@@ -127,23 +135,3 @@ def narrow_softmax(z, scaled, out):  # type: ignore[no-untyped-def]
             for j in range(n_classes):
                 out[begin + r, j] = tile[j, r] * norm[r]
     return np.isfinite(checked)
-
-
-@jit(fastmath=FAST)
-def _fill_tile(z, scaled, begin, rows, tile, top, b):  # type: ignore[no-untyped-def]
-    """Transposed logits of some rows, their largest logits, and ``scaled``.
-
-    Lanes beyond ``rows`` keep numbers of an earlier tile.
-    """
-    n_classes = z.shape[1]
-    block = z[begin : begin + rows]
-    for r in range(rows):
-        b[r] = scaled[begin + r if scaled.size > 1 else 0]
-    for j in range(n_classes):
-        for r in range(rows):
-            tile[j, r] = lane(block[r, j])
-    for r in range(TILE_ROWS):
-        top[r] = tile[0, r]
-    for j in range(1, n_classes):
-        for r in range(TILE_ROWS):
-            top[r] = max(top[r], tile[j, r])

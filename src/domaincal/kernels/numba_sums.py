@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from domaincal.kernels.numba_jit import jit
-from domaincal.kernels.numba_lanes import FAST, LN_2, TILE_ROWS, exp2, lane, log, top_of_row
+from domaincal.kernels.numba_lanes import (
+    FAST,
+    LN_2,
+    TILE_ROWS,
+    exp2,
+    fill_tile,
+    lane,
+    log,
+    top_of_row,
+)
 
 #: Consecutive rows of a sample in wide_sums. A sample of a file is read in as many parts as runs.
 RUN_ROWS = 64
@@ -115,23 +124,14 @@ def narrow_sums(  # type: ignore[no-untyped-def]
     for run in range(first_run + (-first_run) % every, (offset + n - 1) // TILE_ROWS + 1, every):
         begin = max(run * TILE_ROWS - offset, 0)
         rows = min((run + 1) * TILE_ROWS - offset, n) - begin
-        block = z[begin : begin + rows]
-        for r in range(rows):
-            b[r] = scaled[begin + r if beta.size > 1 else 0]
-        for j in range(n_classes):
-            for r in range(rows):
-                tile[j, r] = lane(block[r, j])
+        fill_tile(z, scaled, begin, rows, tile, top, b)
         # Lanes beyond ``rows`` hold numbers of an earlier tile; they are not added to the sums.
         for r in range(TILE_ROWS):
-            top[r] = tile[0, r]
             norm[r] = zero
             first[r] = zero
             second[r] = zero
             plain[r] = zero
             plain_square[r] = zero
-        for j in range(1, n_classes):
-            for r in range(TILE_ROWS):
-                top[r] = max(top[r], tile[j, r])
         # Two classes at a time: the sums are loaded and stored half as often.
         for j in range(0, n_classes - 1, 2):
             for r in range(TILE_ROWS):
