@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import domaincal as dc
 from domaincal.calibrators.batch.batch_calibrator import BatchCalibrator
-from domaincal.statistics import blocks, normal_equations
+from domaincal.statistics import blocks, feature_products
 from support import (
     CALIBRATORS,
     SCORE_MAPS,
@@ -143,7 +143,7 @@ def blocks_and_threads_change_nothing(make, data, rng):
     for block_bytes, threads in [(1 << 11, "1"), (3001, "2")]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(blocks, "BLOCK_BYTES", block_bytes)
-            patch.setattr(normal_equations, "BLAS_BLOCK_BYTES", block_bytes)
+            patch.setattr(feature_products, "BLAS_BLOCK_BYTES", block_bytes)
             patch.setenv("NUMBA_NUM_THREADS", threads)
             parts = probabilities(fit(make(), data), data)
         np.testing.assert_allclose(parts, whole, rtol=1e-9, atol=1e-12)

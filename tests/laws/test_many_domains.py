@@ -14,7 +14,13 @@ from domaincal.evaluation.temperature_table import temperature_spreads
 from domaincal.kernels import dispatch
 from domaincal.kernels.row_groups import group_means, rows_of_codes
 from domaincal.metrics import bins_by_domain
-from domaincal.statistics import BinSums, NormalEquations, domain_folds, normal_equations
+from domaincal.statistics import (
+    BinSums,
+    NormalEquations,
+    domain_folds,
+    feature_products,
+    normal_equations,
+)
 from domaincal.statistics.bayesian_ridge import RidgeSums, sums_of_others
 from domaincal.statistics.domain_bins import DomainBins
 from domaincal.statistics.domain_folds import neighbour_groups, similar_domain_folds
@@ -150,7 +156,7 @@ def test_normal_equations_of_small_blocks_are_those_of_all_rows(monkeypatch):
     random = np.random.default_rng(0)
     domain = random.integers(0, 50, 400)
     x = random.normal(size=(400, 3))
-    monkeypatch.setattr(normal_equations, "BLAS_BLOCK_BYTES", 3 * 8 * 7)
+    monkeypatch.setattr(feature_products, "BLAS_BLOCK_BYTES", 3 * 8 * 7)
     (found,) = normal_equations.sum_normal_equations(x, domain, part=np.zeros(50, np.int64))
     whole = NormalEquations.from_rows(x, domain, 50, shift=np.zeros(3))
     for name in ("gram", "moments", "weight"):

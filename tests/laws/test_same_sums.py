@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import domaincal as dc
-from domaincal.statistics import blocks, normal_equations
+from domaincal.statistics import blocks, feature_products
 
 SUFFIXES = ("", ".parquet", ".csv", ".zarr")
 METHODS = {
@@ -47,7 +47,7 @@ def test_files_give_the_fits_of_memory(fitted, suffix, block_bytes, tmp_path, mo
             pytest.importorskip(package)
     condition, data, expected = fitted
     monkeypatch.setattr(blocks, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(normal_equations, "BLAS_BLOCK_BYTES", 4 * block_bytes)
+    monkeypatch.setattr(feature_products, "BLAS_BLOCK_BYTES", 4 * block_bytes)
     monkeypatch.setattr("domaincal.data.blocked_rows.BLOCK_BYTES", block_bytes)
     dc.write(data, tmp_path / f"scores{suffix}")
     with dc.io.open_rows(tmp_path / f"scores{suffix}") as opened:

@@ -12,8 +12,8 @@ from domaincal.calibrators.heads.linear import solve_linear
 from domaincal.statistics import (
     LeastSquares,
     NormalEquations,
+    feature_products,
     least_squares,
-    normal_equations,
     positive_definite,
 )
 from support import blas_threads, fit, search_folds, small_domains
@@ -172,7 +172,7 @@ def test_blocks_give_the_same_predictions(condition, monkeypatch):
     features, codes, targets = _problem(condition)
     options = {"weight": None, "alpha": 0.0, "fit_intercept": False}
     whole = fit_linear(features, codes, targets, **options)(features)
-    monkeypatch.setattr(normal_equations, "BLAS_BLOCK_BYTES", 8 * 40 * 37)
+    monkeypatch.setattr(feature_products, "BLAS_BLOCK_BYTES", 8 * 40 * 37)
     blocks = fit_linear(features, codes, targets, **options)(features)
     tolerance = 1e-10 if condition == 1e3 else 1e-8
     np.testing.assert_allclose(blocks, whole, rtol=0, atol=tolerance)

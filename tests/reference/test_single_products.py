@@ -14,15 +14,12 @@ from domaincal.statistics import (
     LeastSquares,
     LinearMap,
     NormalEquations,
+    feature_products,
     least_squares,
     normal_equations,
     single_products,
 )
-from domaincal.statistics.normal_equations import (
-    single_pays,
-    sum_normal_equations,
-    sum_residuals,
-)
+from domaincal.statistics.normal_equations import single_pays, sum_normal_equations, sum_residuals
 
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
 
@@ -296,7 +293,7 @@ def test_a_store_in_blocks_gives_the_predictions_of_memory(
     dc.write(data, tmp_path / "scores")
     method = dc.MultiDomainTemperatureScaling(**HEADS[head])
     in_memory = method.fit(data).predict_temperature(data)
-    monkeypatch.setattr(normal_equations, "BLAS_BLOCK_BYTES", 1 << 14)
+    monkeypatch.setattr(feature_products, "BLAS_BLOCK_BYTES", 1 << 14)
     found = dc.MultiDomainTemperatureScaling(**HEADS[head]).fit(dc.Store(tmp_path / "scores"))
     assert precisions == ["single", "single"]
     np.testing.assert_allclose(found.predict_temperature(data), in_memory, rtol=1e-10)
@@ -334,7 +331,7 @@ def test_compiled_residuals_are_those_of_numpy(dtype, weighted, any_size, monkey
             weight=problem.weight,
         )  # fmt: skip
 
-    monkeypatch.setattr(normal_equations, "BLAS_BLOCK_BYTES", 8 * 20 * 999)
+    monkeypatch.setattr(feature_products, "BLAS_BLOCK_BYTES", 8 * 20 * 999)
     found = residual()
     monkeypatch.setattr(normal_equations, "COMPILED_FROM", np.inf)
     np.testing.assert_allclose(found, residual(), rtol=1e-10)

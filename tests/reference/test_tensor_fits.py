@@ -123,7 +123,7 @@ def test_blocks_on_the_device_change_nothing(device, monkeypatch):
     """Sums and predictions do not depend on the size of the blocks."""
     for module, name in (
         ("domaincal.kernels.torch_kernels", "CHUNK_BYTES"),
-        ("domaincal.statistics.normal_equations", "DEVICE_BLOCK_BYTES"),
+        ("domaincal.statistics.feature_products", "DEVICE_BLOCK_BYTES"),
         ("domaincal.calibrators.heads.block_predictions", "DEVICE_BLOCK_BYTES"),
     ):
         monkeypatch.setattr(f"{module}.{name}", 3000)

@@ -23,7 +23,7 @@ from domaincal.errors import (
     UnseenDomainWarning,
 )
 from domaincal.kernels import dispatch
-from domaincal.statistics import blocks, normal_equations
+from domaincal.statistics import blocks, feature_products
 
 METHODS = {
     "msp": dc.MaxSoftmax(),
@@ -60,7 +60,7 @@ def store(data, tmp_path_factory):
 @pytest.fixture(params=[1 << 22, 1 << 14], ids=["large", "small"])
 def block_bytes(request, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", request.param)
-    monkeypatch.setattr(normal_equations, "BLAS_BLOCK_BYTES", 4 * request.param)
+    monkeypatch.setattr(feature_products, "BLAS_BLOCK_BYTES", 4 * request.param)
     monkeypatch.setattr("domaincal.data.blocked_rows.BLOCK_BYTES", request.param)
 
 

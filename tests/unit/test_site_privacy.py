@@ -19,7 +19,7 @@ from domaincal.distributed import (
 )
 from domaincal.distributed.site_plan import SitePlan
 from domaincal.errors import BoundaryWarning, FileFormatError, InputError
-from domaincal.statistics import normal_equations
+from domaincal.statistics import feature_products
 
 MdTs = dc.MultiDomainTemperatureScaling
 RIDGE = MdTs(head="ridge")
@@ -126,7 +126,7 @@ def test_counts_of_differing_rows_are_those_of_each_column(min_rows, monkeypatch
     store = dc.Store(tmp_path / "rows")
     store.write(rows)
     used = np.array([True, True, False, True])
-    monkeypatch.setattr(normal_equations, "BLAS_BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(feature_products, "BLAS_BLOCK_BYTES", 1 << 12)
     blocked = as_rows(store)
     blocks = blocked.features, blocked.domains.codes
     for features, domain in ((x, codes), blocks):

@@ -26,7 +26,7 @@ from domaincal.distributed.site_features import FeatureSums
 from domaincal.distributed.site_merge import merge_sites
 from domaincal.distributed.site_sums import MEANINGS
 from domaincal.errors import BoundaryWarning, InputError, SmallDomainWarning
-from domaincal.statistics import blocks, normal_equations
+from domaincal.statistics import blocks, feature_products
 from domaincal.statistics.domain_bins import DomainBins
 from domaincal.statistics.domain_folds import similar_domain_folds
 
@@ -253,7 +253,7 @@ def test_a_store_that_is_read_in_blocks_gives_the_sums_of_rows_in_memory(tmp_pat
     store.write(rows)
     expected = summarize_site(store.read(), search=True)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr(normal_equations, "BLAS_BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(feature_products, "BLAS_BLOCK_BYTES", 1 << 12)
     found = summarize_site(store, search=True)
     assert found.rows.fingerprint == expected.rows.fingerprint
     for name, values in expected.arrays().items():

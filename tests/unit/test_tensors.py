@@ -15,11 +15,8 @@ from domaincal.cli.main import main
 from domaincal.evaluation.protocols import split_rows
 from domaincal.experiments.methods import Method
 from domaincal.experiments.trial_results import SplitData, run_trial
-from domaincal.statistics.normal_equations import (
-    LinearMap,
-    sum_normal_equations,
-    sum_residuals,
-)
+from domaincal.statistics.feature_products import LinearMap
+from domaincal.statistics.normal_equations import sum_normal_equations, sum_residuals
 from support import small_domains
 
 torch = pytest.importorskip("torch")

@@ -14,7 +14,7 @@ from domaincal.kernels import dispatch
 from domaincal.statistics import LabelledRows, LinearMap, TemperatureFit, fit_temperature
 from domaincal.statistics.blas_threads import one_blas_thread
 from domaincal.statistics.blocks import Workers
-from domaincal.statistics.normal_equations import feature_blocks, product
+from domaincal.statistics.feature_products import feature_blocks, product
 from domaincal.statistics.temperature_sums import fit_without_parts
 
 # Most bytes of copies of rows on a device, one for each fold without them.

@@ -47,7 +47,7 @@ from domaincal.calibrators.temperature_target import (
 )
 from domaincal.errors import InputError
 from domaincal.statistics import LabelledRows, LinearMap
-from domaincal.statistics.normal_equations import reads_on_device, row_groups
+from domaincal.statistics.feature_products import reads_on_device, row_groups
 
 
 class MultiDomainTemperatureScaling(DomainCalibrator):

@@ -15,9 +15,9 @@ from domaincal._typing import Array, FeatureMatrix, FloatArray, IntArray
 from domaincal._wording import few, list_domains
 from domaincal.calibrators.row_sample import sample_blocks
 from domaincal.errors import InputError
-from domaincal.statistics import normal_equations
+from domaincal.statistics import feature_products
 from domaincal.statistics.blocks import read_ahead
-from domaincal.statistics.normal_equations import feature_blocks
+from domaincal.statistics.feature_products import feature_blocks
 
 #: Domains need at least this number of wrong rows, and of right ones, or none of them.
 FEWEST_OF_A_KIND = 5
@@ -114,7 +114,7 @@ def _common_values(
     of_rows = codes[rows]
     rows = rows[np.argsort(of_rows, kind="stable")]
     ends = np.cumsum(sizes)
-    at_once = max(1, normal_equations.BLAS_BLOCK_BYTES // (8 * n_features))
+    at_once = max(1, feature_products.BLAS_BLOCK_BYTES // (8 * n_features))
     domains = np.flatnonzero(used)
     while len(domains):
         start = ends[domains[0]] - sizes[domains[0]]

@@ -14,7 +14,8 @@ from domaincal._validation import non_finite_features_error
 from domaincal.errors import InputError
 from domaincal.statistics import NormalEquations
 from domaincal.statistics.blocks import read_ahead
-from domaincal.statistics.normal_equations import feature_blocks, sum_normal_equations
+from domaincal.statistics.feature_products import feature_blocks
+from domaincal.statistics.normal_equations import sum_normal_equations
 
 
 @dataclass(frozen=True, eq=False)

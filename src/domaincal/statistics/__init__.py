@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from domaincal.statistics.bin_sums import BinSums
 from domaincal.statistics.error_interval import ErrorInterval
+from domaincal.statistics.feature_products import LinearMap
 from domaincal.statistics.least_squares import LeastSquares
-from domaincal.statistics.normal_equations import LinearMap, NormalEquations
+from domaincal.statistics.normal_equations import NormalEquations
 from domaincal.statistics.temperature_solver import TemperatureFit, solve_temperature
 from domaincal.statistics.temperature_sums import LabelledRows, TemperatureSums, fit_temperature
 

@@ -11,7 +11,7 @@ from domaincal._validation import non_finite_features_error
 from domaincal.kernels import torch_features
 from domaincal.kernels.device_groups import RowGroups
 from domaincal.statistics.blocks import read_ahead
-from domaincal.statistics.normal_equations import (
+from domaincal.statistics.feature_products import (
     device_blocks,
     feature_blocks,
     reads_on_device,

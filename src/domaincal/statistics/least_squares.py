@@ -15,7 +15,8 @@ from domaincal._tensors import is_tensor
 from domaincal._typing import FloatArray
 from domaincal.kernels import torch_factors
 from domaincal.kernels.torch_factors import DeviceFactor
-from domaincal.statistics.normal_equations import LinearMap, NormalEquations
+from domaincal.statistics.feature_products import LinearMap
+from domaincal.statistics.normal_equations import NormalEquations
 from domaincal.statistics.positive_definite import safe_blas_threads
 
 #: Singular values of the features under this fraction of the largest count as zero.

@@ -26,7 +26,7 @@ from domaincal.calibrators.temperature import fit_pooled_temperature
 from domaincal.statistics import LabelledRows, TemperatureFit
 from domaincal.statistics.blas_threads import one_blas_thread
 from domaincal.statistics.blocks import run_in_new_thread
-from domaincal.statistics.normal_equations import feature_blocks
+from domaincal.statistics.feature_products import feature_blocks
 from domaincal.statistics.temperature_solver import TEMPERATURE_BOUNDS
 
 

@@ -24,7 +24,7 @@ from domaincal.data import CalibrationData
 from domaincal.errors import InputError
 from domaincal.statistics import LabelledRows, fit_temperature
 from domaincal.statistics.blas_threads import one_blas_thread
-from domaincal.statistics.normal_equations import feature_blocks
+from domaincal.statistics.feature_products import feature_blocks
 from domaincal.statistics.temperature_solver import MINIMUM_ROWS
 
 #: Numbers of domains among which the held-out NLL chooses; larger ones are multiples of 20.

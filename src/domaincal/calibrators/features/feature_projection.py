@@ -10,7 +10,7 @@ import numpy as np
 from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import non_finite_features_error
 from domaincal.calibrators.heads import LARGEST_FEATURE
-from domaincal.statistics.normal_equations import feature_blocks
+from domaincal.statistics.feature_products import feature_blocks
 from domaincal.statistics.principal_directions import principal_directions
 
 #: Largest number of directions. Wider features are reduced to this number of principal components.

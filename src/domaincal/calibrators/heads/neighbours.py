@@ -15,7 +15,7 @@ from domaincal.calibrators.heads.regression_problem import HeadFit, HeadProblem
 from domaincal.kernels import torch_maps
 from domaincal.statistics.blas_threads import one_blas_thread
 from domaincal.statistics.blocks import run_in_new_thread
-from domaincal.statistics.normal_equations import feature_blocks
+from domaincal.statistics.feature_products import feature_blocks
 
 #: Candidates for the number of neighbours; those above the number of rows are left out.
 NEIGHBOUR_GRID = (1, 3, 10, 30, 100, 300)

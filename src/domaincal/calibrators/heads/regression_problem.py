@@ -23,7 +23,7 @@ from domaincal.calibrators.row_sample import (
 from domaincal.kernels.device_groups import RowGroups
 from domaincal.statistics.domain_counts import domain_counts
 from domaincal.statistics.domain_means import domain_means
-from domaincal.statistics.normal_equations import LinearMap
+from domaincal.statistics.feature_products import LinearMap
 
 #: Maximum number of rows of a search that fits every candidate.
 SEARCH_ROWS = 2000

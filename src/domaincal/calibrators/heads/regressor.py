@@ -21,7 +21,7 @@ from domaincal.calibrators.heads.regression_problem import (
     empty_search,
 )
 from domaincal.errors import InputError
-from domaincal.statistics.normal_equations import feature_blocks
+from domaincal.statistics.feature_products import feature_blocks
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from domaincal.calibrators.features.feature_projection import FeatureProjection
 from domaincal.calibrators.row_sample import check_max_rows, draw_rows
 from domaincal.statistics import LabelledRows
 from domaincal.statistics.domain_folds import similar_domain_folds
-from domaincal.statistics.normal_equations import feature_blocks, product, reads_on_device
+from domaincal.statistics.feature_products import feature_blocks, product, reads_on_device
 
 #: Candidates of the search: weight of a multiple of the identity in the covariance, and factor of
 #: the log-densities. Sharpness 0 is the same probability for all domains.
