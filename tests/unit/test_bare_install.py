@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::domaincal.DomaincalWarning")
 #: Modules that need torch: all that work with networks or tensors of images, and torch modules.
 NEED_TORCH = (
     "domaincal.deploy.calibrated_model",
-    "domaincal.kernels.triton_kernels",
+    "domaincal.kernels.triton_",
     "domaincal.vision.corruptions.torch_corruptions",
     "domaincal.vision.extraction",
     "domaincal.vision.image_batches",
