@@ -283,3 +283,9 @@ def test_a_second_fit_replaces_all_values_of_the_first():
     fit(calibrator.set_params(head="ols"), DATA)
     assert calibrator.head_parameters_ == {}
     assert len(calibrator.head_search_) == 0
+
+
+def test_a_data_frame_with_other_columns_is_sent_to_from_frame():
+    frame = pd.DataFrame({"p": [0.1, 0.9], "site": ["a", "b"]})
+    with pytest.raises(dc.errors.InputError, match=r"choose the columns with CalibrationData"):
+        dc.TemperatureScaling().fit(frame, [0, 1])

@@ -53,6 +53,7 @@ def test_split_domains_separates_the_ood_rows():
     ("ood", "message"),
     [
         (["x"], "ood contains 'x', which matches no domain"),
+        ("x,y", r"pass each on its own \(ood=\[\.\.\.\]"),
         ("night-*", r"ood contains 'night-\*', which matches no domain"),
         ([], "ood matches none of the 6"),
         (DATA.domain_names.tolist(), "ood matches all of the 6"),

@@ -173,6 +173,15 @@ def test_new_domains_are_told_with_their_intervals():
     assert found.index(far) < min(k for k, one in enumerate(found) if "expect" in one)
 
 
+def test_a_domain_that_has_labels_is_not_called_new():
+    rows = ("a", 0.85, 0.81, 0.88, "inside"), ("Rome", 0.85, 0.82, 0.88, "inside")
+    made = contents([5, 6, 7], [1, 1, 1], unlabelled=new(*rows))
+    made["domains"]["name"][0] = "a"
+    found = verdict(made)["sentences"]
+    assert "In new rows of domain a, expect 81% to 88% accuracy (90% interval)." in found
+    assert "On the new domain Rome, expect 82% to 88% accuracy (90% interval)." in found
+
+
 def test_without_an_interval_none_is_told():
     found = verdict({"domains": None, "unlabelled": new(("Rome", 0.85, 0.0, 1.0, "unknown"))})
     assert found["headline"] == (

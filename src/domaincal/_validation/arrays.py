@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
+import pandas as pd
 
 from domaincal._row_arrays import is_row_array, parts_of, row_range
 from domaincal._tensors import as_array, host_array, on_device
@@ -33,6 +34,11 @@ def check_real_array(
             array = array.astype(np.float64)
     # torch raises RuntimeError, and integers above 1e308 OverflowError.
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        if isinstance(values, pd.DataFrame):
+            raise InputError(
+                f"{name} must be an array of real numbers, got a DataFrame with other columns "
+                f"({error}); choose the columns with CalibrationData.from_frame(...)."
+            ) from error
         raise InputError(
             f"{name} must be an array of real numbers, got {type(values).__name__} ({error}); "
             "convert it with numpy.asarray(..., dtype=float), a sparse matrix with .toarray(), a "

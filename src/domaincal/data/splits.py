@@ -163,9 +163,15 @@ def matching_domains(data: AnyRows, ood: str | Iterable[Any], *, argument: str =
             continue
         same = match_names(asked, list(place))
         if not same.any():
+            each = ""
+            if isinstance(asked, str) and "," in asked:
+                each = (
+                    f" Commas do not separate patterns: pass each on its own ({argument}=[...], "
+                    "or the option several times)."
+                )
             raise InputError(
                 f"{argument} contains {asked!r}, which matches no domain of the data; the domains "
-                f"are {few(map(str, names), 8)}."
+                f"are {few(map(str, names), 8)}.{each}"
             )
         chosen |= same
     if chosen.all() or not chosen.any():

@@ -47,7 +47,8 @@ def verdict(contents: Mapping[str, Any], *, own_rows: bool = False) -> dict[str,
     'Confidence is off by 18.8 points on the average unseen domain; calibration brings it to 0.5.'
     """
     new = contents.get("unlabelled")
-    expected = [] if new is None else _expected_in_new_domains(new)
+    known_names = set((contents.get("domains") or {}).get("name", ()))
+    expected = [] if new is None else _expected_in_new_domains(new, known_names)
     warned = [] if new is None else _warned_of_new_domains(new)
     domains = contents.get("domains")
     if domains is None:
@@ -284,23 +285,29 @@ def _warned_of_new_domains(new: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _expected_in_new_domains(new: Mapping[str, Any]) -> list[str]:
-    """What to expect in the other domains without labels, the lowest limits first."""
+def _expected_in_new_domains(new: Mapping[str, Any], known: set[str]) -> list[str]:
+    """What to expect in the other domains without labels, the lowest limits first.
+
+    ``known`` holds the names of the domains with labels.
+    """
     low, high, predicted = (array(new[key]) for key in ("low", "high", "predicted"))
-    names = [_short(name) for name in new["name"]]
-    others = [k for k in range(len(names)) if new["verdict"][k] != "outside"]
+    where = [
+        f"{'In new rows of' if name in known else 'On the new'} domain {_short(name)}"
+        for name in new["name"]
+    ]
+    others = [k for k in range(len(where)) if new["verdict"][k] != "outside"]
     found = []
     for k in [k for k in others if high[k] - low[k] < 1.0][:_NAMED]:
         edge = ""
         if new["verdict"][k] == "edge":
             edge = ", with care: its scores are unlike those of most known domains"
         found.append(
-            f"On the new domain {names[k]}, expect {_percent(low[k], 0)} to {_percent(high[k], 0)} "
+            f"{where[k]}, expect {_percent(low[k], 0)} to {_percent(high[k], 0)} "
             f"accuracy ({100 * new['coverage']:g}% interval){edge}."
         )
     without = [k for k in others if not high[k] - low[k] < 1.0]
     found += [
-        f"On the new domain {names[k]}, about {_percent(predicted[k], 0)} accuracy is predicted, "
+        f"{where[k]}, about {_percent(predicted[k], 0)} accuracy is predicted, "
         "but there are too few known domains for an interval."
         for k in without[:_NAMED]
     ]
