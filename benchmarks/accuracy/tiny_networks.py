@@ -20,7 +20,9 @@ import domaincal as dc
 from domaincal.vision import Corruptions, Network, TinyImageNet, create_network, extract, train
 
 #: Networks by their names in timm, and epochs, which take about 20 minutes on two cores.
-EPOCHS = {"regnetx_004": 16, "resnet18": 9}
+EPOCHS = {"regnetx_004": 16, "resnet18": 9, "resnetv2_18": 7, "vit_tiny_patch16_224": 9}
+#: Learning rate and limit of the norm of the gradient, where they are not 0.1 and none.
+LEARNING = {"vit_tiny_patch16_224": (0.05, 1.0)}
 SIDE = 64
 N_IMAGES = 1000
 N_THREADS = 2
@@ -33,7 +35,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder of Tiny-ImageNet")
     parser.add_argument("out", type=Path, help="folder of the results")
     parser.add_argument("--network", choices=EPOCHS, help="only this network")
-    parser.add_argument("--epochs", type=int, metavar="N", help="other than 16 and 9")
+    parser.add_argument("--epochs", type=int, metavar="N", help="other than its usual number")
     parser.add_argument("--threads", type=int, default=N_THREADS, metavar="N")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -63,11 +65,12 @@ def _trained(name: str, epochs: int, data: Path, n_threads: int) -> Network:
             seconds = time.perf_counter() - started
             print(f"{name}: epoch {number} of {epochs}, {seconds:.0f} s", flush=True)
 
+    learning_rate, clip_norm = LEARNING.get(name, (0.1, None))
     with TemporaryDirectory() as folder:
         train(
             network, images, Path(folder) / "network.safetensors", epochs=epochs, batch_size=128,
-            learning_rate=0.1, smallest_crop=0.5, device="cpu", n_jobs=n_threads,
-            random_state=SEED, track=print_epochs,
+            learning_rate=learning_rate, clip_norm=clip_norm, smallest_crop=0.5, device="cpu",
+            n_jobs=n_threads, random_state=SEED, track=print_epochs,
         )  # fmt: skip
     del module.forward  # the rows are computed in float32
     return network

@@ -116,3 +116,12 @@ def test_selected_sums_are_those_of_the_selected_columns():
     expected = RidgeSums.from_rows(x[:, columns], targets, weight)
     for name in ("gram", "moments", "square", "weight"):
         np.testing.assert_allclose(getattr(selected, name), getattr(expected, name), rtol=1e-12)
+
+
+def test_times_is_the_sums_of_repeated_rows():
+    x, targets = _problem(9, 50, 4, 0.5)
+    weight = np.ones(50)
+    times = RidgeSums.from_rows(x, targets, weight).times(3.0)
+    repeated = RidgeSums.from_rows(*(np.repeat(a, 3, axis=0) for a in (x, targets, weight)))
+    for name in ("gram", "moments", "square", "weight"):
+        np.testing.assert_allclose(getattr(times, name), getattr(repeated, name), rtol=1e-12)

@@ -307,6 +307,29 @@ def test_left_out_domains_get_nearly_their_own_temperatures(features):
         assert np.mean(ours) < np.mean(pooled) / 3
 
 
+@pytest.mark.parametrize("n_rows", [20, 100, 400])
+def test_features_of_nine_domains_are_enough_for_batches_of_any_size(n_rows):
+    """The logits look alike everywhere: only the features tell the temperature of a domain."""
+    errors, pooled_errors = [], []
+    for seed in range(5):
+        data, truth = dc.make_multi_domain(n_domains=15, n_rows=400, random_state=seed)
+        scale = truth.reindex(data.domains).to_numpy()[:, None]
+        random = np.random.default_rng(seed)
+        scores = random.normal(0.0, 2.0, data.logits.shape) / scale
+        labels = np.argmax(scores + random.gumbel(size=scores.shape), axis=1)
+        alike = dc.CalibrationData(
+            scores * scale, labels=labels, features=data.features, domains=data.domains
+        )
+        known, new = dc.split_domains(alike, truth.index[9:].tolist())
+        rows = np.concatenate([np.flatnonzero(new.domains == d)[:n_rows] for d in truth.index[9:]])
+        fitted = fit(dc.BatchTemperatureScaling(), known)
+        found = np.log(temperatures(fitted, new.select(rows)))
+        expected = np.log(truth.reindex(new.domains[rows]).to_numpy())
+        errors.append(np.abs(found - expected).mean())
+        pooled_errors.append(np.abs(np.log(fitted.temperature_) - expected).mean())
+    assert np.mean(errors) < 0.4 * np.mean(pooled_errors)
+
+
 def test_one_temperature_everywhere_is_found():
     """The T_k differ by their standard errors only: the map must not learn more than that."""
     known, new, _ = _split(temperatures=(1.5, 1.5))

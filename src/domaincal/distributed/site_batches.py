@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, cast
 
@@ -36,13 +36,12 @@ from domaincal.calibrators.batch.batch_sample import sample_for_batches
 from domaincal.calibrators.batch.batch_temperature import REACH
 from domaincal.calibrators.batch.batch_training import (
     BATCHES,
-    domain_weight,
     error_table,
     limits_of_log_t,
+    regressions,
     resample_batches,
     shrinkage,
     standard_error,
-    statistics_sets,
 )
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.distributed.site_summary import CheckedSite
@@ -50,7 +49,7 @@ from domaincal.distributed.site_sums import SiteSums
 from domaincal.kernels.row_groups import rows_of_codes
 from domaincal.statistics import TemperatureFit
 from domaincal.statistics.batch_sums import LOGIT_STATISTICS
-from domaincal.statistics.bayesian_ridge import RidgeSums, fit_bayesian_ridge, sums_of_others
+from domaincal.statistics.bayesian_ridge import RidgeSums, sums_of_others
 from domaincal.statistics.consistent_temperature import consistent_log_temperatures
 from domaincal.statistics.domain_folds import similar_domain_folds
 
@@ -205,18 +204,12 @@ def _fit_size(
     moments: _Moments, targets: FloatArray, log_temperatures: FloatArray, folds: IntArray
 ) -> tuple[FloatArray, ...]:
     """Standardisation, coefficients, error and reach for batches of one size."""
-    weight, x, seconds = domain_weight(moments.size), moments.x, moments.seconds()
+    x, seconds = moments.x, moments.seconds()
     sums = [
-        RidgeSums(weight * xx, weight * t * mean, weight * t**2, weight)
+        RidgeSums(xx, t * mean, float(t**2), 1.0)
         for xx, mean, t in zip(seconds, x, targets, strict=True)
     ]
-    sets = statistics_sets(x.shape[1] - 1)
-
-    def coefs(total: RidgeSums) -> FloatArray:
-        out = np.zeros((len(sets), x.shape[1]))
-        for coef, columns in zip(out, sets, strict=True):
-            coef[columns] = fit_bayesian_ridge(total.select(columns)).coef
-        return out
+    coefs = partial(regressions, size=moments.size)
 
     n_folds = int(folds.max()) + 1
     of_fold = [reduce(add, (sums[k] for k in own)) for own in rows_of_codes(folds, n_folds)]

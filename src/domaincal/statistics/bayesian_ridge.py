@@ -64,6 +64,12 @@ class RidgeSums:
             self.weight + other.weight,
         )
 
+    def times(self, factor: float) -> RidgeSums:
+        """Sums of the same rows with weights that are multiplied by a number."""
+        return RidgeSums(
+            factor * self.gram, factor * self.moments, factor * self.square, factor * self.weight
+        )
+
     def select(self, columns: IntArray) -> RidgeSums:
         """Sums of some of the columns of the rows."""
         gram = self.gram[columns[:, None], columns]

@@ -78,8 +78,8 @@ class BatchTemperatureScaling(BatchCalibrator, DomainCalibrator, FeatureInputs):
     The fit learns how the temperature of a domain depends on what can be seen without labels:
     the distribution of the confidences, entropies, margins and spreads of the logits in a batch
     and, if features are given, the mean position of the batch among the features of the fit. It
-    draws batches of 1 to 1000 rows from each domain and, for each size, fits a Bayesian ridge
-    regression from the statistics of the batches to log T. Errors on left-out domains decide how
+    draws batches of 1 to 1000 rows from each domain and, for each size, fits Bayesian ridge
+    regressions from the statistics of the batches to log T. Errors on left-out domains decide how
     much each group of statistics counts, and how far T may move away from the pooled temperature.
     With fewer than three domains, every batch gets the pooled temperature, as in
     :class:`TemperatureScaling`.

@@ -1,11 +1,11 @@
 """Fit of :class:`BatchMap` to batches that are resampled from the calibration rows.
 
-For each size of batches there are three Bayesian ridge regressions from statistics to log T
-relative to the pooled log T: on the statistics of the logits, on these and the norms of the
-features, on all. No set of statistics is best everywhere. Their predictions are averaged with
-weights inversely proportional to their squared errors on left-out folds of domains. The average is
-multiplied by a factor between 0 (the pooled temperature) and 1, from the same left-out
-predictions. Sum and factor leave one vector of coefficients for each size.
+For each size of batches there are Bayesian ridge regressions from statistics to log T relative to
+the pooled log T: on the statistics of the logits, on these and the norms of the features, on all,
+and each with fewer or more observations of a domain. None of them is best everywhere. Their
+predictions are averaged with weights inversely proportional to their squared errors on left-out
+folds of domains. The average is multiplied by a factor between 0 (the pooled temperature) and 1,
+from the same left-out predictions. Sum and factor leave one vector of coefficients for each size.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ from domaincal.statistics.bayesian_ridge import RidgeSums, fit_bayesian_ridge, s
 BATCHES = {1: 128, 2: 64, 5: 32, 10: 24, 20: 16, 50: 12, 100: 8, 300: 8, 1000: 8}
 #: Limits of log T: this part of the range of the targets and the log T_k beyond it.
 MARGIN = 0.3
-# A domain counts as one observation in the regression of large batches, whose statistics hardly
-# differ, and as 100 / size observations in that of small ones.
+# A domain counts as 100 / size observations in the regression of small batches. The statistics of
+# large ones hardly differ: they are one observation. With few domains the evidence then often finds
+# that a constant explains everything. A second regression, in which they are ten, is less careful.
 _INDEPENDENT_ROWS = 100
+_LEAST_OBSERVATIONS = (1.0, 10.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +191,7 @@ def _fit_size(
     share /= share.sum()
     factor = _factor(share @ of_folds, regression.t, folds[batches.domain])
 
-    coef = factor * (share @ np.stack(regression.coefs()))
+    coef = factor * (share @ regression.coefs())
     # Domain by domain: the error of a batch from one new domain.
     of_domains = factor * (share @ regression.left_out(np.arange(len(folds))))
     differences = of_domains - targets.log_temperatures[batches.domain]
@@ -200,7 +202,7 @@ def _fit_size(
 
 
 class _Regression:
-    """Bayesian ridge regressions on nested sets of statistics, from sums of each domain."""
+    """Bayesian ridge regressions, from sums of each domain."""
 
     def __init__(self, batches: TrainingBatches, targets: Targets) -> None:
         s = batches.statistics
@@ -214,42 +216,52 @@ class _Regression:
         self.targets = targets
         n_domains = len(targets.values)
         n_batches = len(s) // n_domains
-        weight = np.full(n_batches, domain_weight(batches.size) / n_batches)
+        weight = np.full(n_batches, 1.0 / n_batches)
         # The batches of a domain are consecutive.
         own = [slice(k * n_batches, (k + 1) * n_batches) for k in range(n_domains)]
+        self.size = batches.size
         self.sums = [RidgeSums.from_rows(self.x[rows], self.t[rows], weight) for rows in own]
-        self.sets = statistics_sets(s.shape[1])
 
-    def coefs(self, total: RidgeSums | None = None) -> list[FloatArray]:
-        """Coefficients of all columns for each set, fitted to these sums (default: all domains)."""
-        total = reduce(add, self.sums) if total is None else total
-        coefs = []
-        for columns in self.sets:
-            coef = np.zeros(self.x.shape[1])
-            coef[columns] = fit_bayesian_ridge(total.select(columns)).coef
-            coefs.append(coef)
-        return coefs
+    def coefs(self, total: RidgeSums | None = None) -> FloatArray:
+        """Coefficients of each regression on these sums (default: all domains)."""
+        return regressions(reduce(add, self.sums) if total is None else total, self.size)
 
     def left_out(self, folds: IntArray) -> FloatArray:
-        """Predictions for each set and batch, without the domains of its fold."""
-        out = np.empty((len(self.sets), len(self.t)))
+        """Predictions of each regression for each batch, without the domains of its fold."""
         n_folds = int(folds.max()) + 1
         of_fold = [
             reduce(add, (self.sums[k] for k in own)) for own in rows_of_codes(folds, n_folds)
         ]
+        of_others = [self.coefs(others) for others in sums_of_others(of_fold)]
+        predicted = np.empty((len(of_others[0]), len(self.t)))
         batches = rows_of_codes(folds[self.domain], n_folds)
-        for own, others in zip(batches, sums_of_others(of_fold), strict=True):
-            out[:, own] = np.stack(self.coefs(others)) @ self.x[own].T
-        return np.clip(out, self.targets.low, self.targets.high)
+        for own, coefs in zip(batches, of_others, strict=True):
+            predicted[:, own] = coefs @ self.x[own].T
+        return np.clip(predicted, self.targets.low, self.targets.high)
 
 
-def domain_weight(size: int) -> float:
-    """Number of observations that a domain counts as in the regression for batches of a size."""
-    return max(1.0, _INDEPENDENT_ROWS / size)
+def regressions(total: RidgeSums, size: int) -> FloatArray:
+    """Coefficients of all regressions for batches of a size, shape (n_regressions, n_columns).
+
+    In ``total``, a domain has the weight 1.
+    """
+    coefs = []
+    for n_observations in _observations(size):
+        counted = total.times(n_observations)
+        for columns in _statistics_sets(len(total.moments) - 1):
+            coef = np.zeros(len(total.moments))
+            coef[columns] = fit_bayesian_ridge(counted.select(columns)).coef
+            coefs.append(coef)
+    return np.stack(coefs)
 
 
-def statistics_sets(n_statistics: int) -> list[IntArray]:
-    """Columns of each regression: nested sets of statistics, and the constant."""
+def _observations(size: int) -> list[float]:
+    """Numbers of observations that a domain counts as."""
+    return sorted({max(least, _INDEPENDENT_ROWS / size) for least in _LEAST_OBSERVATIONS})
+
+
+def _statistics_sets(n_statistics: int) -> list[IntArray]:
+    """Columns of nested sets of statistics, each with the constant."""
     n_logits = len(LOGIT_STATISTICS)
     ends = sorted({n_logits, min(n_logits + N_NORMS, n_statistics), n_statistics})
     # The last column is the constant.
