@@ -20,7 +20,7 @@ import domaincal as dc
 from domaincal.vision import Corruptions, Network, TinyImageNet, create_network, extract, train
 
 #: Networks by their names in timm, and epochs, which take about 20 minutes on two cores.
-EPOCHS = {"regnetx_004": 16, "resnet18": 9, "resnetv2_18": 7, "vit_tiny_patch16_224": 9}
+EPOCHS = {"regnetx_004": 16, "resnet18": 9, "resnetv2_18": 7, "vit_tiny_patch16_224": 7}
 #: Learning rate and limit of the norm of the gradient, where they are not 0.1 and none.
 LEARNING = {"vit_tiny_patch16_224": (0.05, 1.0)}
 SIDE = 64

@@ -13,7 +13,7 @@ import triton.language as tl
 from domaincal._tensors import loaded_torch
 from domaincal.kernels.device_groups import RowGroups
 from domaincal.kernels.triton_features import add_runs_of_groups
-from domaincal.kernels.triton_kernels import tile
+from domaincal.kernels.triton_kernels import rows_of_width, tile
 
 
 def batch_sums(logits: Any, beta: float, groups: RowGroups, n_bins: int) -> Any:
@@ -21,14 +21,15 @@ def batch_sums(logits: Any, beta: float, groups: RowGroups, n_bins: int) -> Any:
     torch, n_classes = loaded_torch(), logits.shape[1]
     runs, first_run = groups.runs()
     order, (height, block, warps) = groups.order, tile(logits)
+    bin_block = triton.next_power_of_2(n_bins)
     width = 6 + n_classes + n_bins
     parts = torch.empty((len(runs), width), dtype=torch.float64, device=logits.device)
     if len(runs):
         run_statistics[(len(runs),)](
             logits, beta, runs if order is None else order, runs, parts,
             n_classes=n_classes, stride=logits.stride(0), ordered=order is not None,
-            n_bins=n_bins, bin_block=triton.next_power_of_2(n_bins), block=block, height=height,
-            num_warps=warps,
+            n_bins=n_bins, bin_block=bin_block, block=block,
+            height=min(height, rows_of_width(bin_block)), num_warps=warps,
         )  # fmt: skip
     return add_runs_of_groups(parts, first_run, groups.n_groups)
 

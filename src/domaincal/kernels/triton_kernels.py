@@ -18,6 +18,8 @@ MOST_CLASSES = 8192
 # Numbers that one warp holds in registers. With fewer, reductions wait for each other; with several
 # warps for few rows, warps do.
 _TILE = 1024
+# Rows of a program: the six sums of each row are in registers, too.
+_MOST_ROWS = 64
 _N_TERMS = 6
 
 
@@ -86,7 +88,12 @@ def top_label(logits: Any, beta: Any) -> tuple[Any, Any, Any]:
 def tile(logits: Any) -> tuple[int, int, int]:
     """Rows and columns that a program holds in registers, and its number of warps."""
     block = triton.next_power_of_2(logits.shape[1])
-    return max(1, _TILE // block), block, max(1, block // _TILE)
+    return rows_of_width(block), block, max(1, block // _TILE)
+
+
+def rows_of_width(width: int) -> int:
+    """Number of rows of this width that a program holds in registers."""
+    return min(max(1, _TILE // width), _MOST_ROWS)
 
 
 # Triton evaluates annotations and rejects Any: only constexpr parameters have one.
