@@ -190,6 +190,14 @@ class TestBatches:
         out = run("evaluate", written(NEITHER, tmp_path / "n.npz"), "--model", batch_model).stdout
         assert "All scored rows are one batch for model." in out
 
+    def test_evaluate_says_for_which_batches_a_model_was_chosen(self, tmp_path, model):
+        scores = written(FAST, tmp_path / "s.npz")
+        for batch, said in (("20", True), ("1", False), ("domain", False)):
+            run("fit", scores, "-o", model, "--batch", batch, "--force")
+            out = " ".join(run("evaluate", scores, "--model", model).stdout.split())
+            sentence = "Chosen for smaller batches: model (for 20 rows); domaincal report"
+            assert (sentence in out) == said
+
     @pytest.mark.parametrize(
         ("data", "methods"),
         [

@@ -7,6 +7,8 @@ import pytest
 from scipy.special import softmax
 
 import domaincal as dc
+from domaincal.evaluation.protocols import evaluate_fitted
+from domaincal.report import make_report
 from support import small_domains
 
 DATA = small_domains()
@@ -165,3 +167,17 @@ def test_one_temperature_for_all_rows_is_not_at_a_limit():
             z, x = scale * two.logits, 1e6 * two.features
             call = lambda f=fitted, z=z, x=x: f.predict_proba(z, features=x)  # noqa: E731
             assert not warned(call, dc.errors.ClippedTemperatureWarning)
+
+
+def test_domains_of_the_fit_that_are_called_unseen_give_a_warning():
+    known, _ = dc.split_domains(DATA, ["domain-5"])
+    fitted = dc.MultiDomainTemperatureScaling().fit(known)
+    message = r"ood names domains to which a calibrator was fitted: domain-2\. Their errors"
+    with pytest.warns(dc.errors.DomaincalWarning, match=message):
+        table = evaluate_fitted(fitted, DATA, ood=["domain-2", "domain-5"])
+    assert set(table.loc[table["kind"] == "OOD", "domain"]) == {"domain-2", "domain-5"}
+    with pytest.warns(dc.errors.DomaincalWarning, match=message):
+        make_report(DATA, model=fitted, ood=["domain-2"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate_fitted(fitted, DATA, ood=["domain-5"])

@@ -23,7 +23,7 @@ from domaincal.data.splits import (
     resolve_split,
     rows_in_domains,
 )
-from domaincal.errors import InputError, SmallDomainWarning
+from domaincal.errors import DomaincalWarning, InputError, SmallDomainWarning
 from domaincal.evaluation.fitting import (
     Calibrators,
     calibrators_by_name,
@@ -287,6 +287,7 @@ def evaluate_fitted(
     table = score_table(fitted, data, n_bins=n_bins)
     outside = set(matching_domains(data, ood).tolist()) if _names_domains(ood) else set()
     known = set().union(*map(fitted_domains, calibrators_by_name(fitted).values()))
+    warn_of_seen_domains(outside & known)
     if known and data.domains is not None:
         outside |= set(table["domain"]) - known
     return table.assign(kind=np.where(table["domain"].isin(outside), "OOD", "InD"))
@@ -295,6 +296,18 @@ def evaluate_fitted(
 def fitted_domains(calibrator: Any) -> set[Any]:
     """Names of the domains of the fit; empty if the calibrator has not stored them."""
     return set(getattr(calibrator, "domain_temperatures_", pd.Series(dtype=float)).index)
+
+
+def warn_of_seen_domains(domains: set[Any]) -> None:
+    """Warn of domains that ``ood`` calls unseen, although a calibrator was fitted to them."""
+    if domains:
+        names = few(sorted(map(str, domains)), 5)
+        warn_caller(
+            f"ood names domains to which a calibrator was fitted: {names}. Their errors look "
+            "smaller than those of unseen domains will be: leave these names out of ood, or fit "
+            "without these domains.",
+            DomaincalWarning,
+        )
 
 
 def _names_domains(ood: str | Sequence[Any]) -> bool:

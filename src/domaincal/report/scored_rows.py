@@ -38,7 +38,11 @@ from domaincal.evaluation.left_out_scores import (
     score_in_batches,
     score_left_out_domains,
 )
-from domaincal.evaluation.protocols import fitted_domains, split_masks
+from domaincal.evaluation.protocols import (
+    fitted_domains,
+    split_masks,
+    warn_of_seen_domains,
+)
 from domaincal.evaluation.score_table import table_of_scores
 from domaincal.report.plain_values import text
 from domaincal.statistics.temperature_solver import MINIMUM_ROWS
@@ -198,7 +202,9 @@ def score_model(
         )
     unseen = ~_are_in(names, known)
     if len(ood):
-        unseen |= _are_in(names, set(matching_domains(data, ood).tolist()))
+        named = set(matching_domains(data, ood).tolist())
+        warn_of_seen_domains(named & known)
+        unseen |= _are_in(names, named)
         fit += "; domains that were named as unseen count as such"
     selection = getattr(fitted, "provenance_", None)
     has_table = selection is not None and len(selection.table) > 0
