@@ -156,3 +156,43 @@ def test_without_onnx_the_error_names_the_extra(monkeypatch, folder):
     monkeypatch.setitem(sys.modules, "onnx", None)
     error = run("missing.safetensors", "-o", "c.onnx", code=1).stderr
     assert "pip install 'domaincal[onnx]'" in error
+
+
+def inspected(*arguments, code=0):
+    result = CliRunner().invoke(main, ["inspect", *arguments])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def test_inspect_says_what_was_written_into_a_graph():
+    export = json.loads(run("model.safetensors", "-o", "c.onnx", "--json").stdout)
+    found = json.loads(inspected("c.onnx", "--json").stdout)
+    for name in ("inputs", "outputs", "n_nodes"):
+        assert found[name] == export[name]
+    assert found["calibrator"]["method"] == "MultiDomainTemperatureScaling"
+    assert found["calibrator"]["fitted_on"] == dc.load("model.safetensors").data_fingerprint_
+    out = words(inspected("c.onnx").stdout)
+    assert "nodes): md-ts inputs logits float32 (n, 5); features float32 (n, 4) outputs" in out
+
+
+def test_inspect_says_how_a_method_was_chosen_and_that_domains_are_optional():
+    batch = dc.BatchTemperatureScaling()
+    dc.AutoCalibration([batch], batch_size=20).fit(DATA).save("auto.safetensors")
+    run("auto.safetensors", "-o", "c.onnx")
+    out = inspected("c.onnx").stdout
+    assert "\nleft-out domains (6, batches of 20 rows):\n" in out
+    assert "domains int64 (n_or_1,), optional" in words(out)
+
+
+def test_inspect_of_another_graph_names_the_cure(folder):
+    out = words(inspected("classifier.onnx").stdout)
+    assert "no calibrator of domaincal" in out
+    assert "domaincal export MODEL -o FILE --attach CLASSIFIER" in out
+    model = onnx.load("classifier.onnx")
+    model.metadata_props.add(key="domaincal.n_classes", value="{")
+    onnx.save(model, "crafted.onnx")
+    (folder / "cut.onnx").write_bytes((folder / "classifier.onnx").read_bytes()[:-9])
+    for name in ("crafted.onnx", "cut.onnx"):
+        error = words(inspected(name, code=1).stderr)
+        assert error.startswith(f"Error: {name} cannot be read (")
+        assert error.endswith("export it to ONNX again.")

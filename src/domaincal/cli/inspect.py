@@ -36,8 +36,8 @@ def inspect(
 ) -> None:
     """Describe a file, domain by domain, and list possible problems.
 
-    PATH is a data file, a calibrator (from domaincal fit), a network (from domaincal train) or a
-    file of a site (from domaincal site).
+    PATH is a data file, a calibrator (from domaincal fit), a network (from domaincal train), a
+    file of a site (from domaincal site) or an .onnx file (from domaincal export).
 
     \b
     Examples:
@@ -59,6 +59,10 @@ def inspect(
         from domaincal.cli.site_contents import inspect_site_file
 
         inspect_site_file(path, as_json=as_json)
+    elif path.suffix == ".onnx":
+        from domaincal.cli.onnx_contents import inspect_onnx_file
+
+        inspect_onnx_file(path, as_json=as_json)
     else:
         _inspect_data(path, columns, as_json=as_json, verify=verify, max_memory=max_memory)
 

@@ -64,7 +64,7 @@ def print_model(calibrator: Any, floor: float | None, estimator: Any) -> None:
         facts["floor"] = f"{floor} of probabilities"
     if estimator is not None:
         facts["accuracy of new domains"] = estimator_sentence(estimator)
-    _print_facts(facts)
+    print_facts(facts)
     selection = calibrator.provenance_
     if selection is not None:
         for line in replace(selection, table=selection.table.replace({"method": names})).lines():
@@ -81,7 +81,7 @@ def print_network(path: Path, network: NetworkHeader) -> None:
     origin = {key.replace("_", " "): _fact(key, value) for key, value in network.provenance.items()}
     trained = {} if "epochs" in network.provenance else {"trained": "no"}
     side = f"{network.preprocessing['side']} px"
-    _print_facts({"classes": classes, "side": side, **origin, **trained})
+    print_facts({"classes": classes, "side": side, **origin, **trained})
 
 
 def _fact(key: str, value: Any) -> str:
@@ -95,7 +95,8 @@ def _fact(key: str, value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _print_facts(facts: dict[str, str]) -> None:
+def print_facts(facts: dict[str, str]) -> None:
+    """Print named facts, one on a line."""
     width = max(map(len, facts))
     for name, value in facts.items():
         say(f"  {name:{width}}  {value}", indent=" " * (width + 4))

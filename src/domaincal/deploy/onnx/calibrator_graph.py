@@ -18,6 +18,9 @@ from domaincal.errors import InputError
 #: Smallest opset whose operators graphs can be built of.
 SMALLEST_OPSET = 13
 
+#: Start of the names of our entries in the metadata of a file.
+METADATA_PREFIX = "domaincal."
+
 
 @dataclass(frozen=True)
 class Port:
@@ -160,7 +163,7 @@ class CalibratorGraph:
             "provenance": None if calibrator.provenance_ is None else str(calibrator.provenance_),
         }
         return {
-            f"domaincal.{name}": value if isinstance(value, str) else json.dumps(value)
+            METADATA_PREFIX + name: value if isinstance(value, str) else json.dumps(value)
             for name, value in facts.items()
             if value is not None
         }
