@@ -2,13 +2,14 @@
 # make demo    the main job
 # make docs    writes what the commands of the docs print into them; a test compares
 # make bench   speed and memory against other libraries, on pinned threads
+# make gpu     what CI cannot run: kernels, tests and benchmarks on a CUDA GPU; PYTHON=... has torch
 
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: test lint types layers tests bare demo docs bench constraints clean
+.PHONY: test lint types layers tests bare demo docs bench gpu constraints clean
 
 test: lint types layers tests bare
 
@@ -82,6 +83,18 @@ docs: $(VENV)/.installed
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+# A GPU has a torch of its own, so that nothing is installed. The files have tests that CI skips.
+ON_GPU := reference/test_consistent_temperature reference/test_device_sums \
+    reference/test_tensor_fits unit/test_auto_calibration unit/test_batch_temperature \
+    unit/test_calibrated_model unit/test_silent_mistakes unit/test_tensor_kernels unit/test_tensors \
+    unit/test_torch_corruption_laws unit/test_torch_modules
+gpu: export PYTHONPATH := src
+gpu:
+	$(PYTHON) tests/fused_kernels.py
+	$(PYTHON) -m pytest -q -k "cuda or test_torch_modules or test_calibrated_model" $(ON_GPU:%=tests/%.py)
+	$(PYTHON) -m benchmarks.gpu
+	$(PYTHON) -m benchmarks.calibrated_model
 
 # Exact versions of everything above, without addresses; run it in fresh environments.
 constraints: $(VENV)/.bench
