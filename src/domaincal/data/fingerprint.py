@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from threading import Thread
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -46,10 +46,16 @@ def start_fingerprint(logits: Array, labels: Array | None) -> Callable[[], str]:
     """
     if not on_device(logits):
         return partial(fingerprint, logits, labels)
-    thread = ThreadPoolExecutor(1)
-    digest = thread.submit(_digest, len(logits), _sampled(cast(Array, logits), labels))
-    thread.shutdown(wait=False)
-    return digest.result
+    arrays, found = _sampled(cast(Array, logits), labels), list[str]()
+    # The thread of a pool would wait for the interpreter several times more.
+    thread = Thread(target=lambda: found.append(_digest(len(logits), arrays)))
+    thread.start()
+
+    def digest() -> str:
+        thread.join()
+        return found[0]
+
+    return digest
 
 
 def _sampled(logits: Array, labels: Array | None) -> list[Array]:
