@@ -34,7 +34,6 @@ from domaincal.calibrators.inputs import (
     unpack_arguments,
 )
 from domaincal.calibrators.predictions import Predictions, RowScores, proper_scores
-from domaincal.calibrators.softmax import confidences_at, probabilities_at
 from domaincal.calibrators.torch_export import TorchExport
 from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.blocked_rows import AnyData, as_rows
@@ -384,62 +383,6 @@ class Calibrator(TorchExport, BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-class TemperatureCalibrator(Calibrator):
-    """Base class of calibrators that divide the logits of each row by a temperature.
-
-    Subclasses implement ``_learn`` and ``_temperatures``.
-    """
-
-    @abstractmethod
-    def _temperatures(
-        self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
-    ) -> FloatArray:
-        """Temperatures of shape (n,), or of shape (1,) if all rows share one."""
-
-    def predict_temperature(
-        self,
-        logits: ArrayLike | AnyData,
-        *,
-        features: ArrayLike | None = None,
-        domains: ArrayLike | None = None,
-    ) -> FloatArray:
-        """Temperature of each row.
-
-        The parameters are those of :meth:`predict_proba`.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        rows = as_rows(logits)
-        if isinstance(rows, BlockedRows):
-            return self._predict_blocks("predict_temperature", rows, features, domains)
-        z, values = self._check_and_prepare("predict_temperature", logits, features, domains)
-        temperatures = self._row_temperatures(values, len(z))
-        if temperatures is None:
-            raise InputError(f"{self._method_name()} has no temperature; use predict_proba.")
-        result: FloatArray = convert_like(temperatures, logits_argument(logits))
-        return result
-
-    def _method_name(self) -> str:
-        """Name of the method whose temperatures are predicted, for messages."""
-        return type(self).__name__
-
-    def _prepare(
-        self, logits: Array, features: ArrayLike | None, domains: ArrayLike | None
-    ) -> RowValues:
-        return (self._temperatures(logits, features, domains),)
-
-    def _confidences(self, logits: Array, values: RowValues) -> FloatArray:
-        return confidences_at(logits, 1.0 / values[0])
-
-    def _probabilities(self, logits: Array, values: RowValues) -> Array:
-        return probabilities_at(logits, 1.0 / values[0])
-
-    def _row_temperatures(self, values: RowValues, n_rows: int) -> FloatArray | None:
-        return repeated_rows(values[0], n_rows)
 
 
 def logits_argument(argument: Any) -> Any:

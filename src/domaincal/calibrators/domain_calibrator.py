@@ -13,10 +13,10 @@ from domaincal._typing import Array, FloatArray, IntArray
 from domaincal._validation import check_domain_weights, check_domains
 from domaincal._warnings import warn_caller
 from domaincal._wording import list_domains
-from domaincal.calibrators.base import TemperatureCalibrator
 from domaincal.calibrators.drawings import draw_temperatures
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.temperature import bound_reasons, fit_one_temperature
+from domaincal.calibrators.temperature_calibrator import TemperatureCalibrator
 from domaincal.errors import BoundaryWarning, SmallDomainWarning
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 from domaincal.statistics.domain_counts import domain_counts

@@ -8,8 +8,8 @@ import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._validation import check_finite_logits
-from domaincal.calibrators.base import TemperatureCalibrator
 from domaincal.calibrators.inputs import TrainingRows
+from domaincal.calibrators.temperature_calibrator import TemperatureCalibrator
 
 
 class MaxSoftmax(TemperatureCalibrator):

@@ -8,8 +8,8 @@ import numpy as np
 
 from domaincal._typing import Array, ArrayLike, FloatArray
 from domaincal._warnings import warn_caller
-from domaincal.calibrators.base import TemperatureCalibrator
 from domaincal.calibrators.inputs import TrainingRows
+from domaincal.calibrators.temperature_calibrator import TemperatureCalibrator
 from domaincal.errors import BoundaryWarning
 from domaincal.statistics import LabelledRows, TemperatureFit, fit_temperature
 

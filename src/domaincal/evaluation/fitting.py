@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 from sklearn.base import clone
 
 from domaincal._typing import Array
-from domaincal.calibrators.base import Calibrator, TemperatureCalibrator
+from domaincal.calibrators.base import Calibrator
 from domaincal.calibrators.inputs import check_same_classes
+from domaincal.calibrators.temperature_calibrator import TemperatureCalibrator
 from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.blocked_rows import AnyRows, as_rows
 from domaincal.errors import InputError

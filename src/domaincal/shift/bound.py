@@ -14,7 +14,7 @@ import pandas as pd
 from domaincal._tensors import host_array
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_number
-from domaincal.calibrators.base import TemperatureCalibrator
+from domaincal.calibrators.temperature_calibrator import TemperatureCalibrator
 from domaincal.data import CalibrationData
 from domaincal.shift.divergence import check_grid, grid_confidences
 from domaincal.shift.gap_samples import GapSamples

@@ -16,13 +16,13 @@ from domaincal._validation import (
     check_random_state,
     non_finite_features_error,
 )
-from domaincal.calibrators.base import TemperatureCalibrator
 from domaincal.calibrators.baselines.source_calibrator import sample_training_rows
 from domaincal.calibrators.features.feature_inputs import FeatureInputs
 from domaincal.calibrators.heads.block_predictions import predict_blocks
 from domaincal.calibrators.heads.regression_problem import as_floats
 from domaincal.calibrators.inputs import TrainingRows
 from domaincal.calibrators.temperature import fit_pooled_temperature
+from domaincal.calibrators.temperature_calibrator import TemperatureCalibrator
 from domaincal.statistics import LabelledRows, TemperatureFit
 from domaincal.statistics.blas_threads import one_blas_thread
 from domaincal.statistics.blocks import run_in_new_thread

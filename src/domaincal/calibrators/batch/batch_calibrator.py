@@ -10,8 +10,9 @@ import numpy as np
 from domaincal._tensors import on_device
 from domaincal._typing import Array, ArrayLike, FloatArray, IntArray
 from domaincal._validation import check_domains
-from domaincal.calibrators.base import Calibrator, RowValues, TemperatureCalibrator
+from domaincal.calibrators.base import Calibrator, RowValues
 from domaincal.calibrators.batch.blocked_batches import table_of_batches
+from domaincal.calibrators.temperature_calibrator import TemperatureCalibrator
 from domaincal.data import BlockedRows
 
 

@@ -15,12 +15,13 @@ import numpy as np
 import pandas as pd
 
 from domaincal._typing import Array, FloatArray, IntArray
-from domaincal.calibrators.base import Calibrator, TemperatureCalibrator
+from domaincal.calibrators.base import Calibrator
 from domaincal.calibrators.batch.batch_map import FeatureDirections
 from domaincal.calibrators.batch.batch_rows import row_values
 from domaincal.calibrators.domain_temperature import DomainTemperatureScaling
 from domaincal.calibrators.inputs import order_features
 from domaincal.calibrators.temperature import TemperatureScaling
+from domaincal.calibrators.temperature_calibrator import TemperatureCalibrator
 from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.blocked_rows import domain_names_of
 from domaincal.errors import InputError

@@ -22,7 +22,7 @@ from domaincal._validation import (
     check_random_state,
 )
 from domaincal._warnings import handle_warnings, warn_caller
-from domaincal.calibrators.base import Calibrator, RowValues, TemperatureCalibrator
+from domaincal.calibrators.base import Calibrator, RowValues
 from domaincal.calibrators.batch.batch_temperature import (
     MINIMUM_DOMAINS,
     BatchTemperatureScaling,
@@ -34,6 +34,7 @@ from domaincal.calibrators.inputs import Inputs, TrainingRows
 from domaincal.calibrators.mixture.domain_mixture import DomainMixtureScaling
 from domaincal.calibrators.row_sample import draw_rows
 from domaincal.calibrators.temperature import TemperatureScaling
+from domaincal.calibrators.temperature_calibrator import TemperatureCalibrator
 from domaincal.data import BlockedRows, CalibrationData
 from domaincal.data.batches import BatchSize, check_batch_size
 from domaincal.errors import (

@@ -14,7 +14,6 @@ from domaincal._validation import (
     check_random_state,
     non_finite_features_error,
 )
-from domaincal.calibrators.base import TemperatureCalibrator
 from domaincal.calibrators.clipped_temperatures import warn_of_clipped_temperatures
 from domaincal.calibrators.features.feature_inputs import FeatureInputs
 from domaincal.calibrators.features.feature_projection import FeatureProjection
@@ -28,6 +27,7 @@ from domaincal.calibrators.row_sample import (
     warn_of_sample,
 )
 from domaincal.calibrators.temperature import fit_pooled_temperature
+from domaincal.calibrators.temperature_calibrator import TemperatureCalibrator
 from domaincal.calibrators.temperature_target import TemperatureTarget
 from domaincal.statistics import LinearMap, TemperatureFit
 from domaincal.statistics.blas_threads import one_blas_thread
