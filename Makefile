@@ -2,7 +2,7 @@
 # make demo    the main job
 # make docs    writes what the commands of the docs print into them; a test compares
 # make bench   speed and memory against other libraries, on pinned threads
-# make gpu     what CI cannot run: kernels, tests and benchmarks on a CUDA GPU; PYTHON=... has torch
+# make gpu     what CI cannot run: kernels, tests and benchmarks on a CUDA GPU; PYTHON=... has torch and pytest
 
 PYTHON ?= python3.11
 VENV := .venv
@@ -84,7 +84,7 @@ docs: $(VENV)/.installed
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
-# A GPU has a torch of its own, so that nothing is installed. The files have tests that CI skips.
+# Uses the torch and pytest of PYTHON, and installs nothing. These files have tests that CI skips.
 ON_GPU := reference/test_consistent_temperature reference/test_device_sums \
     reference/test_tensor_fits unit/test_auto_calibration unit/test_batch_temperature \
     unit/test_calibrated_model unit/test_silent_mistakes unit/test_tensor_kernels unit/test_tensors \
@@ -92,7 +92,7 @@ ON_GPU := reference/test_consistent_temperature reference/test_device_sums \
 gpu: export PYTHONPATH := src
 gpu:
 	$(PYTHON) tests/fused_kernels.py
-	$(PYTHON) -m pytest -q -k "cuda or test_torch_modules or test_calibrated_model" $(ON_GPU:%=tests/%.py)
+	$(PYTHON) -m pytest -q -k "cuda or gpu or test_device_sums or test_torch_modules or test_calibrated_model" $(ON_GPU:%=tests/%.py)
 	$(PYTHON) -m benchmarks.gpu
 	$(PYTHON) -m benchmarks.calibrated_model
 

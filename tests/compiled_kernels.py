@@ -28,7 +28,7 @@ FEATURES = {"weight": "*fp64", "order": "*i64", "runs": "*i64", "parts": "*fp64"
             "n_features": "i32", "stride": "i32"}  # fmt: skip
 PRODUCTS = {"coef": "*fp64", "out": "*fp64", "n": "i32", "n_features": "i32", "stride": "i32"}
 ADDED = {"parts": "*fp64", "first_run": "*i64", "totals": "*fp64", "n_features": "i32"}
-N_BINS, BIN_BLOCK = 100, 128
+N_BINS = 100
 BLOCK = {"height": triton_features._HEIGHT, "width": triton_features._WIDTH}
 CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 
@@ -81,10 +81,10 @@ def compile_kernels_of_logits(architecture, logits, n_classes):
     ):  # fmt: skip
         types = {"logits": logits, **signature}
         compile_for(architecture, kernel, types, n_warps, one_beta=half, **sizes)
-    height = min(sizes["height"], triton_kernels.rows_of_width(BIN_BLOCK))
+    height, _, bin_block, n_warps = triton_batches.tile_with_bins(Logits(n_classes), N_BINS)
     compile_for(
         architecture, triton_batches.run_statistics, {"logits": logits, **BATCHES}, n_warps,
-        ordered=half, n_bins=N_BINS, bin_block=BIN_BLOCK, **{**sizes, "height": height},
+        ordered=half, n_bins=N_BINS, bin_block=bin_block, **{**sizes, "height": height},
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder of Tiny-ImageNet")
     parser.add_argument("out", type=Path, help="folder of the results")
     parser.add_argument("--network", choices=EPOCHS, help="only this network")
-    parser.add_argument("--epochs", type=int, metavar="N", help="other than its usual number")
+    parser.add_argument("--epochs", type=int, metavar="N", help="instead of 16, 9 and 7")
     parser.add_argument("--threads", type=int, default=N_THREADS, metavar="N")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)

@@ -191,12 +191,14 @@ class TestBatches:
         assert "All scored rows are one batch for model." in out
 
     def test_evaluate_says_for_which_batches_a_model_was_chosen(self, tmp_path, model):
-        scores = written(FAST, tmp_path / "s.npz")
+        scores, single = written(FAST, tmp_path / "s.npz"), tmp_path / "single.safetensors"
+        run("fit", scores, "-o", single, "--method", "ts")
         for batch, said in (("20", True), ("1", False), ("domain", False)):
             run("fit", scores, "-o", model, "--batch", batch, "--force")
-            out = " ".join(run("evaluate", scores, "--model", model).stdout.split())
-            sentence = "Chosen for smaller batches: model (for 20 rows); domaincal report"
-            assert (sentence in out) == said
+            out = run("evaluate", scores, "--model", single, "--model", model).stdout
+            sentence = "model was chosen for batches of 20 rows; domaincal report --model scores"
+            assert (sentence in " ".join(out.split())) == said
+            assert "single was chosen" not in out
 
     @pytest.mark.parametrize(
         ("data", "methods"),

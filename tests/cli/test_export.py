@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -184,15 +185,75 @@ def test_inspect_says_how_a_method_was_chosen_and_that_domains_are_optional():
     assert "domains int64 (n_or_1,), optional" in words(out)
 
 
+def graph(outputs, *, nodes=True, metadata=None):
+    """A graph with these outputs, saved as graph.onnx."""
+    helper = onnx.helper
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3])
+    made = helper.make_graph(
+        [helper.make_node("Identity", ["x"], [outputs[0].name])] * nodes, "g", [x], outputs
+    )
+    model = helper.make_model(made)
+    for key, value in (metadata or {}).items():
+        model.metadata_props.add(key=key, value=value)
+    (path := Path("graph.onnx")).write_bytes(model.SerializeToString())
+    return str(path)
+
+
+Y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", None])
+MAPS = onnx.helper.make_value_info(
+    "maps", onnx.helper.make_sequence_type_proto(Y.type)
+)  # as classifiers of scikit-learn have
+UNKNOWN = onnx.ValueInfoProto(name="y")
+
+
 def test_inspect_of_another_graph_names_the_cure(folder):
     out = words(inspected("classifier.onnx").stdout)
     assert "no calibrator of domaincal" in out
     assert "domaincal export MODEL -o FILE --attach CLASSIFIER" in out
-    model = onnx.load("classifier.onnx")
-    model.metadata_props.add(key="domaincal.n_classes", value="{")
-    onnx.save(model, "crafted.onnx")
-    (folder / "cut.onnx").write_bytes((folder / "classifier.onnx").read_bytes()[:-9])
-    for name in ("crafted.onnx", "cut.onnx"):
-        error = words(inspected(name, code=1).stderr)
-        assert error.startswith(f"Error: {name} cannot be read (")
+    (folder / "UPPER.ONNX").write_bytes((folder / "classifier.onnx").read_bytes())
+    assert words(inspected("UPPER.ONNX").stdout).startswith("UPPER.ONNX (ONNX, opset ")
+
+
+@pytest.mark.parametrize(
+    ("output", "options", "said"),
+    [
+        (Y, {}, "1 node): no calibrator of domaincal inputs x float32 (n, 3) outputs y float32"),
+        (Y, {"nodes": False}, "0 nodes)"),
+        (MAPS, {}, "outputs maps sequence domaincal export"),
+        (UNKNOWN, {}, "outputs y of unknown type"),
+        (Y, {"metadata": {"domaincal.note": "\x1b[31mred"}}, "no calibrator of domaincal"),
+    ],
+)
+def test_inspect_describes_any_graph(output, options, said):
+    path = graph([output], **options)
+    out = inspected(path).stdout
+    assert said in words(out)
+    assert "\x1b" not in out
+    json.loads(inspected(path, "--json").stdout)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"n_classes": "{"}, {"n_classes": "true"}, {"class_names": "5"}, {"class_names": "[1]"},
+     {"class_names": "[" * 700 + "]" * 700}, {"domains": '{"a": "b"}'}],
+)  # fmt: skip
+def test_inspect_refuses_damaged_files(metadata):
+    path = graph([Y], metadata={f"domaincal.{name}": text for name, text in metadata.items()})
+    for options in ([], ["--json"]):
+        error = words(inspected(path, *options, code=1).stderr)
+        assert error.startswith("Error: graph.onnx cannot be read (")
         assert error.endswith("export it to ONNX again.")
+
+
+def test_inspect_refuses_cut_files_and_unknown_types(folder):
+    (folder / "cut.onnx").write_bytes((folder / "classifier.onnx").read_bytes()[:-9])
+    odd = onnx.helper.make_tensor_value_info("y", 99, ["n"])
+    for path in ("cut.onnx", graph([odd])):
+        assert "cannot be read (" in inspected(path, code=1).stderr
+
+
+def test_a_folder_with_the_suffix_of_a_graph_is_data(folder):
+    dc.write(DATA, "rows.npz")
+    CliRunner().invoke(main, ["convert", "rows.npz", "store"])
+    (folder / "store").rename(folder / "store.onnx")
+    assert "6 domains" in words(inspected("store.onnx").stdout)

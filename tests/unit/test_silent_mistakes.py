@@ -169,15 +169,26 @@ def test_one_temperature_for_all_rows_is_not_at_a_limit():
             assert not warned(call, dc.errors.ClippedTemperatureWarning)
 
 
-def test_domains_of_the_fit_that_are_called_unseen_give_a_warning():
-    known, _ = dc.split_domains(DATA, ["domain-5"])
-    fitted = dc.MultiDomainTemperatureScaling().fit(known)
-    message = r"ood names domains to which a calibrator was fitted: domain-2\. Their errors"
+SEEN = r"\(--ood\) names domains to which {} was fitted: {}\. Their errors look smaller"
+
+
+@pytest.mark.parametrize("names", [DATA.domain_names, np.arange(6)], ids=["text", "numbers"])
+def test_domains_of_the_fit_that_are_called_unseen_give_a_warning(names):
+    codes, _ = DATA.domain_codes
+    data = dc.CalibrationData(
+        DATA.logits, labels=DATA.labels, features=DATA.features, domains=names[codes]
+    )
+    known, _ = dc.split_domains(data, [names[5]])
+    few, _ = dc.split_domains(known, [names[2]])
+    models = {"one": dc.MultiDomainTemperatureScaling().fit(known),
+              "other": dc.MultiDomainTemperatureScaling().fit(few)}  # fmt: skip
+    with pytest.warns(dc.errors.DomaincalWarning, match=SEEN.format("one", names[2])) as caught:
+        table = evaluate_fitted(models, data, ood=[names[2], names[5]])
+    assert len(caught) == 1
+    assert set(table.loc[table["kind"] == "OOD", "domain"]) == {names[2], names[5]}
+    message = SEEN.format("MultiDomainTemperatureScaling", names[2])
     with pytest.warns(dc.errors.DomaincalWarning, match=message):
-        table = evaluate_fitted(fitted, DATA, ood=["domain-2", "domain-5"])
-    assert set(table.loc[table["kind"] == "OOD", "domain"]) == {"domain-2", "domain-5"}
-    with pytest.warns(dc.errors.DomaincalWarning, match=message):
-        make_report(DATA, model=fitted, ood=["domain-2"])
+        make_report(data, model=models["one"], ood=[names[2]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        evaluate_fitted(fitted, DATA, ood=["domain-5"])
+        evaluate_fitted(models, data, ood=[names[5]])

@@ -92,14 +92,18 @@ def load_models(
     protocol.update(
         protocol="models", models=[str(path) for path in models], methods=list(fitted),
         batch_methods=[name for name, one in fitted.items() if one.predicts_batches()],
-        chosen_for={name: size for name, one in fitted.items() if (size := _batch_rows(one))},
+        chosen_for=_chosen_for(fitted),
     )  # fmt: skip
     return lambda: evaluate_fitted(
         fitted, source.data, ood=protocol["ood"], n_bins=protocol["n_bins"]
     )
 
 
-def _batch_rows(fitted: Any) -> int | None:
-    """Rows of the batches for which ``fit --batch`` has chosen the method; None if not of some."""
-    size = getattr(getattr(fitted, "provenance_", None), "batch_size", 1)
-    return size if isinstance(size, int) and size > 1 else None
+def _chosen_for(fitted: dict[str, Any]) -> dict[str, int]:
+    """Rows of the batches for which ``fit --batch`` chose a model, for models that need batches."""
+    sizes = {
+        name: getattr(one.provenance_, "batch_size", "domain")
+        for name, one in fitted.items()
+        if one.predicts_batches()
+    }
+    return {name: size for name, size in sizes.items() if isinstance(size, int)}

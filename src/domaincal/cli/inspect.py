@@ -46,6 +46,7 @@ def inspect(
       domaincal inspect cases.csv --probabilities 'p_*' --label y --domain site
       domaincal inspect model.safetensors
       domaincal inspect network.safetensors
+      domaincal inspect calibrator.onnx
     """
     from domaincal._tensor_files import SITE_ENTRY
     from domaincal.vision.networks.header import is_network
@@ -59,7 +60,7 @@ def inspect(
         from domaincal.cli.site_contents import inspect_site_file
 
         inspect_site_file(path, as_json=as_json)
-    elif path.suffix == ".onnx":
+    elif path.suffix.lower() == ".onnx" and not path.is_dir():
         from domaincal.cli.onnx_contents import inspect_onnx_file
 
         inspect_onnx_file(path, as_json=as_json)

@@ -25,20 +25,25 @@ def inspect_onnx_file(path: Path, *, as_json: bool) -> None:
     known = found.calibrator
     method = known.get("method")
     what = short_names().get(method, method) if method else "no calibrator of domaincal"
-    say(f"{path} (ONNX, opset {found.opset}, {found.n_nodes} nodes): {what}")
+    version = "" if found.opset is None else f", opset {found.opset}"
+    nodes = f"{found.n_nodes} node{'s' * (found.n_nodes != 1)}"
+    say(f"{path} (ONNX{version}, {nodes}): {what}")
     facts = {
         name: "; ".join(f"{port} {kind}" for port, kind in ports.items()) or "none"
         for name, ports in (("inputs", found.inputs), ("outputs", found.outputs))
     }
-    if known.get("class_names"):
-        facts["classes"] = few(list(map(str, known["class_names"])), _SHOWN_NAMES)
-    if "fitted_on" in known:
-        facts["fitted on"] = known["fitted_on"]
-    if "version" in known:
-        facts["written by"] = f"domaincal {known['version']}"
-    print_facts(facts)
-    if "provenance" in known:
-        for line in known["provenance"].splitlines():
-            say(line)
-    if not known:
+    if method is None:
+        print_facts(facts)
         say("domaincal export MODEL -o FILE --attach CLASSIFIER writes a calibrator into a graph")
+        return
+    if known.get("class_names"):
+        facts["classes"] = few(known["class_names"], _SHOWN_NAMES)
+    for name, shown, before in (
+        ("fitted_on", "fitted on", ""),
+        ("version", "written by", "domaincal "),
+    ):
+        if name in known:
+            facts[shown] = before + known[name]
+    print_facts(facts)
+    for line in known.get("provenance", "").splitlines():
+        say(line)

@@ -14,12 +14,11 @@ def protocol_sentence(protocol: dict[str, Any], *, has_domains: bool) -> str:
     if methods:
         rows = "of a domain " if has_domains else ""
         sentence += f" All scored rows {rows}are one batch for {few(methods, 4)}."
-        sizes = protocol.get("chosen_for", {})
-        if sizes:
-            chosen = few([f"{name} (for {size} rows)" for name, size in sizes.items()], 4)
-            sentence += (
-                f" Chosen for smaller batches: {chosen}; domaincal report --model scores those."
-            )
+    for name, size in protocol.get("chosen_for", {}).items():
+        sentence += (
+            f" {name} was chosen for batches of {size} rows; domaincal report --model scores "
+            "batches of that size."
+        )
     return sentence
 
 

@@ -284,12 +284,14 @@ def evaluate_fitted(
     ['InD', 'InD', 'OOD']
     """
     data = labelled_rows(data, "data")
-    table = score_table(fitted, data, n_bins=n_bins)
     outside = set(matching_domains(data, ood).tolist()) if _names_domains(ood) else set()
-    known = set().union(*map(fitted_domains, calibrators_by_name(fitted).values()))
-    warn_of_seen_domains(outside & known)
-    if known and data.domains is not None:
-        outside |= set(table["domain"]) - known
+    known = {name: fitted_domains(one) for name, one in calibrators_by_name(fitted).items()}
+    for name, domains in known.items():
+        warn_of_seen_domains(outside & domains, name)
+    table = score_table(fitted, data, n_bins=n_bins)
+    seen = set().union(*known.values())
+    if seen and data.domains is not None:
+        outside |= set(table["domain"]) - seen
     return table.assign(kind=np.where(table["domain"].isin(outside), "OOD", "InD"))
 
 
@@ -298,13 +300,13 @@ def fitted_domains(calibrator: Any) -> set[Any]:
     return set(getattr(calibrator, "domain_temperatures_", pd.Series(dtype=float)).index)
 
 
-def warn_of_seen_domains(domains: set[Any]) -> None:
-    """Warn of domains that ``ood`` calls unseen, although a calibrator was fitted to them."""
+def warn_of_seen_domains(domains: set[Any], fitted: str) -> None:
+    """Warn of domains that ``ood`` calls unseen, although the calibrator was fitted to them."""
     if domains:
         names = few(sorted(map(str, domains)), 5)
         warn_caller(
-            f"ood names domains to which a calibrator was fitted: {names}. Their errors look "
-            "smaller than those of unseen domains will be: leave these names out of ood, or fit "
+            f"ood=... (--ood) names domains to which {fitted} was fitted: {names}. Their errors "
+            "look smaller than those of unseen domains will be: leave out these names, or fit "
             "without these domains.",
             DomaincalWarning,
         )

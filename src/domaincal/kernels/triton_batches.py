@@ -20,18 +20,23 @@ def batch_sums(logits: Any, beta: float, groups: RowGroups, n_bins: int) -> Any:
     """Values, probabilities and histogram of :func:`torch_batches.batch_sums`, side by side."""
     torch, n_classes = loaded_torch(), logits.shape[1]
     runs, first_run = groups.runs()
-    order, (height, block, warps) = groups.order, tile(logits)
-    bin_block = triton.next_power_of_2(n_bins)
+    order, (height, block, bin_block, warps) = groups.order, tile_with_bins(logits, n_bins)
     width = 6 + n_classes + n_bins
     parts = torch.empty((len(runs), width), dtype=torch.float64, device=logits.device)
     if len(runs):
         run_statistics[(len(runs),)](
             logits, beta, runs if order is None else order, runs, parts,
             n_classes=n_classes, stride=logits.stride(0), ordered=order is not None,
-            n_bins=n_bins, bin_block=bin_block, block=block,
-            height=min(height, rows_of_width(bin_block)), num_warps=warps,
+            n_bins=n_bins, bin_block=bin_block, block=block, height=height, num_warps=warps,
         )  # fmt: skip
     return add_runs_of_groups(parts, first_run, groups.n_groups)
+
+
+def tile_with_bins(logits: Any, n_bins: int) -> tuple[int, int, int, int]:
+    """Rows, columns and bins that a program holds in registers, and its number of warps."""
+    height, block, warps = tile(logits)
+    bin_block = triton.next_power_of_2(n_bins)
+    return min(height, rows_of_width(bin_block)), block, bin_block, warps
 
 
 @triton.jit  # type: ignore[untyped-decorator]

@@ -203,7 +203,8 @@ def score_model(
     unseen = ~_are_in(names, known)
     if len(ood):
         named = set(matching_domains(data, ood).tolist())
-        warn_of_seen_domains(named & known)
+        if not own_rows:  # that says more
+            warn_of_seen_domains(named & known, name)
         unseen |= _are_in(names, named)
         fit += "; domains that were named as unseen count as such"
     selection = getattr(fitted, "provenance_", None)

@@ -1,8 +1,8 @@
 """Fit of :class:`BatchMap` to batches that are resampled from the calibration rows.
 
 For each size of batches there are Bayesian ridge regressions from statistics to log T relative to
-the pooled log T: on the statistics of the logits, on these and the norms of the features, on all,
-and each with fewer or more observations of a domain. None of them is best everywhere. Their
+the pooled log T: on the statistics of the logits, on these and the norms of the features, and on
+all; for large batches twice, with two weights of a domain. None of them is best everywhere. Their
 predictions are averaged with weights inversely proportional to their squared errors on left-out
 folds of domains. The average is multiplied by a factor between 0 (the pooled temperature) and 1,
 from the same left-out predictions. Sum and factor leave one vector of coefficients for each size.
@@ -35,9 +35,11 @@ from domaincal.statistics.bayesian_ridge import RidgeSums, fit_bayesian_ridge, s
 BATCHES = {1: 128, 2: 64, 5: 32, 10: 24, 20: 16, 50: 12, 100: 8, 300: 8, 1000: 8}
 #: Limits of log T: this part of the range of the targets and the log T_k beyond it.
 MARGIN = 0.3
-# A domain counts as 100 / size observations in the regression of small batches. The statistics of
-# large ones hardly differ: they are one observation. With few domains the evidence then often finds
-# that a constant explains everything. A second regression, in which they are ten, is less careful.
+# A domain counts as 100 / size observations, and at least as 1: the statistics of large batches of
+# one domain hardly differ. From few such observations, the evidence often concludes that a constant
+# explains everything. For batches of more than 10 rows there is a second set of regressions, in
+# which a domain counts as at least 10. (3, 5, 10 and 20 were compared on left-out InD domains of
+# digits, people, reviews, a small network and synthetic data: 138 cells of 3 or more domains.)
 _INDEPENDENT_ROWS = 100
 _LEAST_OBSERVATIONS = (1.0, 10.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,18 @@ from domaincal.errors import InputError
 
 #: Smallest opset whose operators graphs can be built of.
 SMALLEST_OPSET = 13
-
-#: Start of the names of our entries in the metadata of a file.
-METADATA_PREFIX = "domaincal."
+# Start of the names of our entries in the metadata of a file.
+_PREFIX = "domaincal."
+# Entries that are JSON, and what they must be; others are texts.
+_JSON_ENTRIES: dict[str, Callable[[Any], bool]] = {
+    "n_classes": lambda value: type(value) is int,
+    "n_features": lambda value: type(value) is int,
+    "class_names": lambda value: _is_list_of_texts(value),
+    "feature_names": lambda value: _is_list_of_texts(value),
+    "domains": lambda value: (
+        type(value) is dict and all(type(code) is int for code in value.values())
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -163,10 +173,33 @@ class CalibratorGraph:
             "provenance": None if calibrator.provenance_ is None else str(calibrator.provenance_),
         }
         return {
-            METADATA_PREFIX + name: value if isinstance(value, str) else json.dumps(value)
+            _PREFIX + name: json.dumps(value) if name in _JSON_ENTRIES else value
             for name, value in facts.items()
             if value is not None
         }
+
+
+def read_metadata(entries: Mapping[str, str]) -> dict[str, Any]:
+    """What the metadata of a file say of a calibrator; ValueError if it is damaged.
+
+    Examples
+    --------
+    >>> read_metadata({"domaincal.method": "MaxSoftmax", "domaincal.n_classes": "3", "other": "1"})
+    {'method': 'MaxSoftmax', 'n_classes': 3}
+    """
+    found: dict[str, Any] = {}
+    for key, text in entries.items():
+        if not key.startswith(_PREFIX):
+            continue
+        name = key.removeprefix(_PREFIX)
+        found[name] = json.loads(text) if name in _JSON_ENTRIES else text
+        if name in _JSON_ENTRIES and not _JSON_ENTRIES[name](found[name]):
+            raise ValueError(f"{key} in its metadata is damaged")
+    return found
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return type(value) is list and all(type(one) is str for one in value)
 
 
 def shown(shape: tuple[int | str, ...]) -> str:

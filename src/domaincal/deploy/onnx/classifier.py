@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 from domaincal._files import DAMAGED, decoding, open_file
 from domaincal._wording import few
 from domaincal.deploy.onnx.calibrator_graph import Source, shown
-from domaincal.deploy.onnx.protobuf import dtype_of, require_size
+from domaincal.deploy.onnx.protobuf import dtype_of, opset_of, parse_model, require_size
 from domaincal.deploy.onnx.tensors import DType
 from domaincal.errors import InputError
 
@@ -17,7 +17,6 @@ from domaincal.errors import InputError
 Shape: TypeAlias = tuple[int | str, ...]
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
-_STANDARD = ("", "ai.onnx")
 # Nodes that pass probabilities on, from which the node that made them is found.
 _PASS_ON = ("Identity", "Cast", "Reshape", "Squeeze", "Flatten")
 _PROBABILITIES = ("Softmax", "Sigmoid", "Normalizer")
@@ -48,7 +47,7 @@ class Classifier:
         """Read and check a file."""
         cure = f"{DAMAGED}; export the classifier to ONNX again"
         with open_file(path) as file, decoding(path, cure):
-            model = onnx.load_model_from_string(file.read())
+            model = parse_model(onnx, file.read())
             if not model.graph.node:
                 raise ValueError("it holds no graph")
             folder = os.path.dirname(os.path.realpath(path))
@@ -60,14 +59,14 @@ class Classifier:
     @property
     def opset(self) -> int:
         """Version of the operators of ONNX."""
-        versions = [one.version for one in self.model.opset_import if one.domain in _STANDARD]
-        if not versions:
+        version = opset_of(self.model)
+        if version is None:
             others = few([one.domain for one in self.model.opset_import], 6)
             raise InputError(
                 f"{self.path} has no operators of ONNX, only those of {others}; export the "
                 "classifier with operators of ONNX."
             )
-        return int(max(versions))
+        return version
 
     def results(self) -> set[str]:
         """Names of the results of all nodes."""

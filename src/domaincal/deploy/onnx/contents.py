@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from typing import Any
 
 from domaincal._files import DAMAGED, decoding, open_file
-from domaincal.deploy.onnx.calibrator_graph import METADATA_PREFIX, shown
-from domaincal.deploy.onnx.classifier import Classifier, shape_of
-from domaincal.deploy.onnx.protobuf import dtype_of, require_onnx
+from domaincal.deploy.onnx.calibrator_graph import read_metadata, shown
+from domaincal.deploy.onnx.classifier import shape_of
+from domaincal.deploy.onnx.protobuf import dtype_of, opset_of, parse_model, require_onnx
 
-# Entries that are texts; others are JSON.
-_TEXTS = {METADATA_PREFIX + name for name in ("version", "method", "fitted_on", "provenance")}
+# Before this version of files, weights are inputs, too.
+_WEIGHTS_ARE_NO_INPUTS = 4
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,8 @@ class OnnxContents:
 
     Attributes
     ----------
-    opset : int
-        Version of the operators of ONNX.
+    opset : int or None
+        Version of the operators of ONNX; None if the graph has none.
     n_nodes : int
         Number of nodes of the graph.
     inputs, outputs : dict from names to texts
@@ -33,7 +32,7 @@ class OnnxContents:
         domaincal has not written one.
     """
 
-    opset: int
+    opset: int | None
     n_nodes: int
     inputs: dict[str, str]
     outputs: dict[str, str]
@@ -44,31 +43,28 @@ def read_contents(path: str | os.PathLike[str]) -> OnnxContents:
     """Read what an ``.onnx`` file says of itself, without weights in external files."""
     onnx = require_onnx("domaincal inspect of an .onnx file")
     with open_file(path) as file, decoding(path, f"{DAMAGED}; export it to ONNX again"):
-        model = onnx.load_model_from_string(file.read())
-        if not model.graph.node:
-            raise ValueError("it holds no graph")
-        entries = {one.key: one.value for one in model.metadata_props}
-        calibrator = {
-            key.removeprefix(METADATA_PREFIX): value if key in _TEXTS else json.loads(value)
-            for key, value in entries.items()
-            if key.startswith(METADATA_PREFIX)
-        }
-    defaults = {one.name for one in model.graph.initializer}
-    # Before version 4, weights are inputs, too.
-    listed = [one for one in model.graph.input
-              if model.ir_version >= 4 or one.name not in defaults]  # fmt: skip
-    return OnnxContents(
-        opset=Classifier(onnx, path, model, {}).opset,
-        n_nodes=len(model.graph.node),
-        inputs={
-            one.name: _kind(onnx, one) + ", optional" * (one.name in defaults) for one in listed
-        },
-        outputs={one.name: _kind(onnx, one) for one in model.graph.output},
-        calibrator=calibrator,
-    )
+        model = parse_model(onnx, file.read())
+        graph = model.graph
+        defaults = {one.name for one in graph.initializer}
+        has_weights = model.ir_version < _WEIGHTS_ARE_NO_INPUTS
+        inputs = [one for one in graph.input if not (has_weights and one.name in defaults)]
+        return OnnxContents(
+            opset=opset_of(model),
+            n_nodes=len(graph.node),
+            inputs={
+                one.name: _kind(onnx, one) + ", optional" * (one.name in defaults) for one in inputs
+            },
+            outputs={one.name: _kind(onnx, one) for one in graph.output},
+            calibrator=read_metadata({one.key: one.value for one in model.metadata_props}),
+        )
 
 
 def _kind(onnx: Any, value: Any) -> str:
-    """Type and shape of an input or output."""
+    """Type and shape of an input or output; of what is no tensor, its kind."""
+    kind = value.type.WhichOneof("value")
+    if kind is None:
+        return "of unknown type"
+    if kind != "tensor_type":
+        return dtype_of(onnx, value)
     shape = shape_of(value)
     return f"{dtype_of(onnx, value)} {'of any shape' if shape is None else shown(shape)}"

@@ -15,12 +15,27 @@ from domaincal.errors import InputError
 LARGEST_FILE = 2**31 - 1
 
 _TYPES = {"float16": 10, "bfloat16": 16, "float32": 1, "float64": 11, "int64": 7, "bool": 9}
+_STANDARD = ("", "ai.onnx")
 _DTYPES = {number: name for name, number in _TYPES.items()}
 
 
 def require_onnx(purpose: str) -> Any:
     """The package onnx, or an error that names the extra."""
     return require("onnx", extra="onnx", purpose=purpose)
+
+
+def parse_model(onnx: Any, content: bytes) -> Any:
+    """Model in the bytes of a file, without weights in external files."""
+    model = onnx.load_model_from_string(content)
+    if not model.graph.output:
+        raise ValueError("it holds no graph")
+    return model
+
+
+def opset_of(model: Any) -> int | None:
+    """Version of the operators of ONNX; None if a model has none of them."""
+    versions = [one.version for one in model.opset_import if one.domain in _STANDARD]
+    return int(max(versions)) if versions else None
 
 
 def value_info(onnx: Any, name: str, dtype: DType, shape: Iterable[int | str] | None) -> Any:
