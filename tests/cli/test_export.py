@@ -247,6 +247,8 @@ def test_inspect_refuses_damaged_files(metadata):
 
 def test_inspect_refuses_cut_files_and_unknown_types(folder):
     (folder / "cut.onnx").write_bytes((folder / "classifier.onnx").read_bytes()[:-9])
+    (folder / "empty.onnx").write_bytes(onnx.ModelProto().SerializeToString())
+    assert "it holds no graph" in words(inspected("empty.onnx", code=1).stderr)
     odd = onnx.helper.make_tensor_value_info("y", 99, ["n"])
     for path in ("cut.onnx", graph([odd])):
         assert "cannot be read (" in inspected(path, code=1).stderr

@@ -19,7 +19,8 @@ from domaincal.statistics import (
     normal_equations,
     single_products,
 )
-from domaincal.statistics.normal_equations import single_pays, sum_normal_equations, sum_residuals
+from domaincal.statistics.normal_equations import single_pays, sum_normal_equations
+from domaincal.statistics.residual_sums import sum_residuals
 
 pytestmark = pytest.mark.filterwarnings("ignore::domaincal.errors.PoorHeadWarning")
 

@@ -10,13 +10,16 @@ from click.testing import CliRunner
 
 import domaincal as dc
 from domaincal import _tensors
+from domaincal._tensors import as_array
 from domaincal.calibrators.sorted_logits import SortedLogits
 from domaincal.cli.main import main
+from domaincal.data.fingerprint import fingerprint, start_fingerprint
 from domaincal.evaluation.protocols import split_rows
 from domaincal.experiments.methods import Method
 from domaincal.experiments.trial_results import SplitData, run_trial
 from domaincal.statistics.feature_products import LinearMap
-from domaincal.statistics.normal_equations import sum_normal_equations, sum_residuals
+from domaincal.statistics.normal_equations import sum_normal_equations
+from domaincal.statistics.residual_sums import sum_residuals
 from support import small_domains
 
 torch = pytest.importorskip("torch")
@@ -234,6 +237,13 @@ def test_moving_to_a_device_and_back_keeps_the_rows(tensors_and_arrays, device):
         same_rows(back, arrays)
     assert arrays.numpy() is arrays
     assert arrays[:2].to(torch.device(device)).logits.shape == (2, 5)
+
+
+def test_a_digest_that_another_thread_computes_is_that_of_arrays(device):
+    z = np.random.default_rng(0).normal(size=(1024, 4096)).astype(np.float32)  # takes some time
+    labels = np.zeros(1024, np.int64)
+    on_device = as_array(torch.tensor(z, device=device))
+    assert start_fingerprint(on_device, labels)() == fingerprint(z, labels)
 
 
 def test_auto_is_the_gpu_if_there_is_one():

@@ -54,7 +54,7 @@ def start_fingerprint(logits: Array, labels: Array | None) -> Callable[[], str]:
 
     def digest() -> str:
         thread.join()
-        return found[0] if found else _digest(len(logits), arrays)  # again, for its error
+        return found[0]
 
     return digest
 

@@ -172,7 +172,7 @@ class CalibratedModel(torch.nn.Module):
     def _to_eval_mode(self) -> None:
         try:
             self.eval()
-        except NotImplementedError:
+        except NotImplementedError:  # the answer of graphs of torch.export
             raise InputError(
                 f"the network is a {type(self.model).__name__} of torch.export, which cannot be "
                 "put in eval mode; pass the network that was exported, and export the "

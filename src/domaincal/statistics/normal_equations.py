@@ -21,9 +21,8 @@ from domaincal._validation import non_finite_features_error
 from domaincal.errors import InputError
 from domaincal.kernels import dispatch, torch_factors, torch_features
 from domaincal.kernels.device_groups import RowGroups
-from domaincal.statistics.blocks import Workers, read_ahead
+from domaincal.statistics.blocks import read_ahead
 from domaincal.statistics.feature_products import (
-    LinearMap,
     device_blocks,
     feature_blocks,
     reads_on_device,
@@ -330,79 +329,6 @@ def _sum_on_device(
     return sums
 
 
-def sum_residuals(
-    features: FeatureMatrix,
-    domain: IntArray | RowGroups,
-    solution: LinearMap,
-    targets: FloatArray,
-    *,
-    centre: FloatArray,
-    weight: FloatArray | None = None,
-) -> FloatArray:
-    """``sum w (x - centre) (t - x'c - b)`` over the rows, for a step of refinement.
-
-    Domains whose target is NaN are left out. ``domain`` is that of :func:`sum_normal_equations`.
-    """
-    if reads_on_device(features):
-        groups = row_groups(features, domain, len(targets))
-        return _residuals_on_device(features, groups, solution, targets, centre, weight)
-    return sum_over_parts(_sum_residuals, features, domain, solution, targets, centre, weight)
-
-
-def _sum_residuals(
-    features: FeatureMatrix,
-    domain: IntArray,
-    solution: LinearMap,
-    targets: FloatArray,
-    centre: FloatArray,
-    weight: FloatArray | None,
-) -> FloatArray:
-    """Sum of :func:`sum_residuals` over the rows that this process reads."""
-    at_centre = float(solution.intercept + centre @ solution.coef)
-    rows = row_range(features)
-    if _compiled_pays(features):
-
-        def block_sum(block: slice) -> FloatArray:
-            return dispatch.residual_sum(
-                features[block], targets[domain[block]], None if weight is None else weight[block],
-                coef=solution.coef, intercept=at_centre, centre=centre,
-            )  # fmt: skip
-
-        with Workers() as workers:
-            return np.asarray(workers.sum(block_sum, feature_blocks(rows, features.shape[1])))
-    total = np.zeros(features.shape[1])
-    for block in feature_blocks(rows, features.shape[1]):
-        target = targets[domain[block]]
-        used = ~np.isnan(target)
-        x = features[block] if used.all() else features[block][used]
-        w = None if weight is None else weight[block][used]
-        x = x - centre  # in float64
-        residual = target[used] - (x @ solution.coef + at_centre)
-        if w is not None:
-            residual *= w
-        total += residual @ x
-    return total
-
-
-def _residuals_on_device(
-    features: FeatureMatrix,
-    groups: RowGroups,
-    solution: LinearMap,
-    targets: FloatArray,
-    centre: FloatArray,
-    weight: FloatArray | None,
-) -> FloatArray:
-    """Sum of :func:`sum_residuals` over rows on a device."""
-    send = partial(loaded_torch().tensor, dtype=loaded_torch().float64, device=groups.device)
-    total = np.zeros(features.shape[1])
-    for x, own, w in device_blocks(features, groups, weight):
-        total += torch_features.residual_sum(
-            x, own, send(targets), w, coef=send(solution.coef), intercept=solution.intercept,
-            centre=send(centre),
-        ).cpu().numpy()  # fmt: skip
-    return total
-
-
 def single_pays(features: FeatureMatrix) -> bool:
     """Whether sums of products in float32 save time.
 
@@ -411,10 +337,10 @@ def single_pays(features: FeatureMatrix) -> bool:
     if on_device(features):
         many = len(features) * features.shape[1] ** 2 >= COMPILED_FROM
         return many and torch_features.multiplies_16_bits(features.device, features.tensor.dtype)
-    return _compiled_pays(features) and _stored_dtype(features).itemsize <= 4
+    return compiled_pays(features) and _stored_dtype(features).itemsize <= 4
 
 
-def _compiled_pays(features: FeatureMatrix) -> bool:
+def compiled_pays(features: FeatureMatrix) -> bool:
     """Whether the rows are many enough for compiled sums, and in host memory or a file."""
     n_rows, n_features = features.shape
     return (

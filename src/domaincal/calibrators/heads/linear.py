@@ -19,7 +19,8 @@ from domaincal.calibrators.heads.regression_problem import (
 from domaincal.statistics import LeastSquares, LinearMap, NormalEquations
 from domaincal.statistics.blas_threads import one_blas_thread
 from domaincal.statistics.feature_products import feature_blocks, product, reads_on_device
-from domaincal.statistics.normal_equations import single_pays, sum_normal_equations, sum_residuals
+from domaincal.statistics.normal_equations import single_pays, sum_normal_equations
+from domaincal.statistics.residual_sums import sum_residuals
 
 #: Candidates for the ridge penalty, in units of the mean eigenvalue of the Gram matrix.
 ALPHA_GRID = np.logspace(-6, 2, 9)
