@@ -111,11 +111,11 @@ def split(cell: Cell, data: dc.CalibrationData) -> tuple[dc.CalibrationData, dc.
         ind = set(random.permutation(names)[: cell.n_ind].tolist())
         ood = [name for name in names if name not in ind]
     else:
-        ood = _ood_domains(cell, names, random)
+        ood = ood_domains(cell, names, random)
     known, new = dc.split_domains(data, ood)
     train, _ = dc.split_halves(known, by="row", random_state=cell.seed)
     if cell.n_scored is not None:
-        new = new.select(_some_rows(new, cell.n_scored, random))
+        new = new.select(some_rows(new, cell.n_scored, random))
     return train, new
 
 
@@ -144,7 +144,7 @@ def mixtures(data: dc.CalibrationData, random: np.random.Generator) -> dc.Calibr
     )
 
 
-def _ood_domains(cell: Cell, names: list[str], random: np.random.Generator) -> list[str]:
+def ood_domains(cell: Cell, names: list[str], random: np.random.Generator) -> list[str]:
     if cell.partition in CORRUPTION_PARTITIONS:
         counts = dict.fromkeys(names, 1)
         return CORRUPTION_PARTITIONS[cell.partition].choose(counts, random_state=cell.seed)[1]
@@ -199,7 +199,7 @@ def _useless_features(seed: int) -> dc.CalibrationData:
     )
 
 
-def _some_rows(data: dc.CalibrationData, n_rows: int, random: np.random.Generator) -> np.ndarray:
+def some_rows(data: dc.CalibrationData, n_rows: int, random: np.random.Generator) -> np.ndarray:
     """At most ``n_rows`` random rows of each domain."""
     codes, _ = data.domain_codes
     shuffled = random.permutation(len(codes))

@@ -38,10 +38,9 @@ MARGIN = 0.3
 # A domain counts as 100 / size observations, and at least as 1: the statistics of large batches of
 # one domain hardly differ. From few such observations, the evidence often concludes that a constant
 # explains everything. For batches of more than 10 rows there is a second set of regressions, in
-# which a domain counts as at least 10. (3, 5, 10 and 20 were compared on left-out InD domains of
-# digits, people, reviews, a small network and synthetic data: 138 cells of 3 or more domains.)
+# which a domain counts as at least 10 (compared by python -m benchmarks.shift.few_domains).
 _INDEPENDENT_ROWS = 100
-_LEAST_OBSERVATIONS = (1.0, 10.0)
+LEAST_OBSERVATIONS = (1.0, 10.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +258,7 @@ def regressions(total: RidgeSums, size: int) -> FloatArray:
 
 def _observations(size: int) -> list[float]:
     """Numbers of observations that a domain counts as."""
-    return sorted({max(least, _INDEPENDENT_ROWS / size) for least in _LEAST_OBSERVATIONS})
+    return sorted({max(least, _INDEPENDENT_ROWS / size) for least in LEAST_OBSERVATIONS})
 
 
 def _statistics_sets(n_statistics: int) -> list[IntArray]:
